@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from datasets.annotations.labels import is_good
 from datasets.layouts import dagm, kolektor2, magnetic_tile, manifest, severstal
 from datasets.listing import files, subfolders
 from segdec.errors import DatasetError
 from segdec.images import SUFFIXES
+from segdec.runtime.label_names import is_good
 
 Matcher = Callable[[Path], bool]
 

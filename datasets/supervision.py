@@ -18,10 +18,11 @@ from datasets.annotations.boxed_mask import BoxedMask
 from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.inverted_mask import InvertedMask
-from datasets.annotations.labels import DEFECT, GOOD, is_ignored
+from datasets.annotations.labels import DEFECT, GOOD
 from datasets.name_lists import NameLine, read_name_list, records_of_lines
 from datasets.sample import IGNORED, Dataset, MaskValues, Problem, Record, Supervision
 from segdec.errors import DatasetError
+from segdec.runtime.label_names import is_ignored
 from segdec.runtime.suggestions import nearest_name
 
 WORDS: tuple[Supervision, ...] = get_args(Supervision)

@@ -209,6 +209,13 @@ class Record:
         await self.check()
         return await self.run_in_thread(partial(make, self._engine))
 
+    async def write_all(self, make: Callable[[Engine], T]) -> T:
+        """Runs a function that makes changes in transactions of its own, in a thread; returns its result."""
+        try:
+            return await self.read_all(make)
+        finally:
+            self.changes += 1
+
     async def write(self, change: Callable[[Connection, *Args], T], *args: *Args) -> T:
         """Runs a change in a thread, in one transaction, and returns its result."""
         await self.check()

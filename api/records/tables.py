@@ -20,6 +20,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    UniqueConstraint,
     event,
     text,
 )
@@ -182,24 +183,30 @@ audit = Table(
 )
 """Append-only: triggers reject changes."""
 SQLITE_TRIGGER = """
-CREATE TRIGGER audit_is_not_{0}d BEFORE {0} ON audit
-BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END
+CREATE TRIGGER {0}_is_not_{1}d BEFORE {1} ON {0}
+BEGIN SELECT RAISE(ABORT, '{2} is append-only'); END
 """
 POSTGRESQL_TRIGGER = """
-CREATE FUNCTION refuse_to_change_audit() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN RAISE EXCEPTION 'the audit log is append-only'; END $$;
-CREATE TRIGGER audit_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit
-FOR EACH STATEMENT EXECUTE FUNCTION refuse_to_change_audit()
+CREATE OR REPLACE FUNCTION refuse_to_change_{0}() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION '{1} is append-only'; END $$;
+CREATE TRIGGER {0}_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {0}
+FOR EACH STATEMENT EXECUTE FUNCTION refuse_to_change_{0}()
 """
 
 
-@event.listens_for(audit, "after_create")
-def _create_triggers(_table: Table, connection: Connection, **_: Any) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.execute(text(POSTGRESQL_TRIGGER))
-    else:
-        for verb in ("update", "delete"):
-            connection.execute(text(SQLITE_TRIGGER.format(verb)))
+def _reject_changes(table: Table, name: str) -> None:
+    """Adds triggers to a table that reject changes of its rows; `name` is its name in errors."""
+
+    @event.listens_for(table, "after_create")
+    def create_triggers(_table: Table, connection: Connection, **_: Any) -> None:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text(POSTGRESQL_TRIGGER.format(table.name, name)))
+        else:
+            for verb in ("update", "delete"):
+                connection.execute(text(SQLITE_TRIGGER.format(table.name, verb, name)))
+
+
+_reject_changes(audit, "the audit log")
 
 
 review_queue = Table(
@@ -349,3 +356,96 @@ scheduled_reports = Table(
     Column("made_at", UtcDateTime, doc="null: not finished"),
 )
 """Reports that were made at the end of a period, so that each is made once."""
+
+# === Data sets ===
+
+data_sets = Table(
+    "data_sets",
+    metadata,
+    Column("id", Identity, primary_key=True, autoincrement=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("classes", Text, nullable=False, doc="JSON: classes of defects; the first has the mask value 1"),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+data_set_files = Table(
+    "data_set_files",
+    metadata,
+    Column("sha256", LargeBinary(32), primary_key=True),
+    Column("bytes", BigInteger, nullable=False),
+    Column(
+        "format", Text, nullable=False, doc="jpeg, png, … of photographs; png of masks; jsonl of manifests"
+    ),
+    Column("width", Integer, doc="of the upright photograph or mask, px"),
+    Column("height", Integer),
+    Column("thumbnail", LargeBinary, doc="JPEG of a photograph; null: not made yet"),
+)
+"""Files in the store of data sets: photographs, masks and manifests. A row is committed after its file."""
+
+data_set_photographs = Table(
+    "data_set_photographs",
+    metadata,
+    Column("id", Identity, primary_key=True, autoincrement=True),
+    Column("data_set_id", BigInteger, ForeignKey("data_sets.id"), nullable=False),
+    Column("sha256", LargeBinary(32), ForeignKey("data_set_files.sha256"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("part", Text, nullable=False, doc="photographs of a part stay in one split; empty: unknown"),
+    Column("added_at", UtcDateTime, nullable=False),
+    Column("added_by", Text, nullable=False),
+    Column("record_id", BigInteger, doc="of the inspection that it comes from"),
+    Column("removed_at", UtcDateTime, doc="null: not removed"),
+    Column("removed_by", Text),
+    Column("label", Text, doc="of the latest annotation: good, a class, or ignore; null: not labelled"),
+    Column("mask", LargeBinary(32), ForeignKey("data_set_files.sha256"), doc="of the latest annotation"),
+    Column("is_boxes", Boolean, nullable=False, default=False, doc="of the latest annotation"),
+    Column("annotation_id", BigInteger, doc="the latest annotation; null: never labelled"),
+    Column("leased_to", Text, doc="session of the person who labels it"),
+    Column("leased_until", UtcDateTime),
+    Column("lease_person", Text),
+    UniqueConstraint("data_set_id", "sha256", name="data_set_photographs_by_content"),
+    UniqueConstraint("data_set_id", "name", name="data_set_photographs_by_name"),
+    Index("data_set_photographs_by_data_set", "data_set_id", "id"),
+    Index("data_set_photographs_by_label", "data_set_id", "removed_at", "label", "id"),
+    _partial_index("data_set_photographs_leased", "leased_to IS NOT NULL", "leased_to"),
+    sqlite_autoincrement=True,
+)
+
+data_set_annotations = Table(
+    "data_set_annotations",
+    metadata,
+    Column("id", Identity, primary_key=True, autoincrement=True),
+    Column("photograph_id", BigInteger, ForeignKey("data_set_photographs.id"), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("label", Text, doc="null: the label was withdrawn"),
+    Column("mask", LargeBinary(32), ForeignKey("data_set_files.sha256"), doc="PNG; 255 = ignored area"),
+    Column("is_boxes", Boolean, nullable=False, doc="the mask has rectangles around the defects"),
+    Column("source", Text, nullable=False, doc="drawn, imported, proposed or reviewed"),
+    Index("data_set_annotations_by_photograph", "photograph_id", "id"),
+    _partial_index("data_set_annotations_by_mask", "mask IS NOT NULL", "mask"),
+    sqlite_autoincrement=True,
+)
+"""Append-only: triggers reject changes."""
+_reject_changes(data_set_annotations, "the list of annotations")
+
+data_set_versions = Table(
+    "data_set_versions",
+    metadata,
+    Column("id", Identity, primary_key=True, autoincrement=True),
+    Column("data_set_id", BigInteger, ForeignKey("data_sets.id"), nullable=False),
+    Column("number", Integer, nullable=False, doc="1, 2, … of the data set"),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Column(
+        "digest", LargeBinary(32), ForeignKey("data_set_files.sha256"), nullable=False, doc="of the manifest"
+    ),
+    Column("classes", Text, nullable=False, doc="JSON: those of the data set at that time"),
+    Column("counts", Text, nullable=False, doc="JSON: numbers of photographs, masks and labels"),
+    UniqueConstraint("data_set_id", "number", name="data_set_versions_by_number"),
+    sqlite_autoincrement=True,
+)
+"""Append-only: triggers reject changes."""
+_reject_changes(data_set_versions, "the list of versions")

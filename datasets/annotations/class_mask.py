@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.labelled_shape import LabelledShape
-from datasets.annotations.labels import is_good, read_label
+from datasets.annotations.labels import read_label
 from datasets.annotations.shapes import Bitmap
 from datasets.text_file import read_annotation_text
 from segdec.images import decode_image, decode_mask_values, read_file
+from segdec.runtime.label_names import is_good
 
 BACKGROUND, IGNORE_LABEL = "background", "__ignore__"
 IGNORED_INDEX = 255

@@ -14,10 +14,11 @@ from datasets.annotations import label_studio_rle
 from datasets.annotations.curves import box_corners, ellipse, rotated
 from datasets.annotations.drawn_mask import Shape
 from datasets.annotations.labelled_shape import LabelledShape, read_annotated_size
-from datasets.annotations.labels import is_good, read_label
+from datasets.annotations.labels import read_label
 from datasets.annotations.shapes import Bitmap, Box, Polygon, numbers, read_points
 from segdec.errors import ImageError
 from segdec.images import decode_mask
+from segdec.runtime.label_names import is_good
 
 CHOICES = "choices"
 LABELS = "labels"

@@ -20,7 +20,7 @@ from datasets.annotations.class_values import draw_parts
 from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.labelled_shape import LabelledShape, largest_class, read_annotated_size
-from datasets.annotations.labels import GOOD, class_names, is_defect, is_good, is_ignored
+from datasets.annotations.labels import GOOD, class_names, is_defect
 from datasets.annotations.shapes import check_inside
 from datasets.formats.photograph_finder import PhotographFinder
 from datasets.listing import record_name
@@ -37,6 +37,7 @@ from datasets.sample import (
 from datasets.splitting import assign_splits
 from segdec.errors import DatasetError, ImageError
 from segdec.images import ImageFile, read_size
+from segdec.runtime.label_names import is_good, is_ignored
 
 _NO_SIZE = (None, "", "0", 0)
 

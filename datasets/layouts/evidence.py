@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from datasets.annotations.labels import DEFECT, GOOD, is_any_defect, is_good
+from datasets.annotations.labels import DEFECT, GOOD, is_any_defect
 from datasets.formats.annotation_reader import Annotation
 from datasets.layouts.mask_pairing import MaskFile
+from segdec.runtime.label_names import is_good
 
 
 def combine(annotation: Annotation, stated: str | None, masks: Sequence[MaskFile]) -> Annotation:

@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from datasets.annotations.labels import DEFECT, GOOD, class_names, is_ignored
+from datasets.annotations.labels import DEFECT, GOOD, class_names
 from datasets.formats.annotation_files import FORMATS, Readers, read_annotation_files
 from datasets.formats.annotation_reader import Annotation, annotated_record, problem
 from datasets.formats.voc import is_class_mask
@@ -46,6 +46,7 @@ from datasets.problems import list_names
 from datasets.sample import Dataset, Problem, Record
 from datasets.splitting import assign_own_splits
 from datasets.supervision import apply_supervision
+from segdec.runtime.label_names import is_ignored
 
 SUPERVISION_FILE = "supervision.txt"
 

@@ -33,7 +33,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 
-from datasets.annotations.labels import DEFECT, GOOD, class_names, is_good
+from datasets.annotations.labels import DEFECT, GOOD, class_names
 from datasets.annotations.manifest_file import read_manifest
 from datasets.formats.annotation_reader import problem
 from datasets.layouts.manifest_row import ManifestRow, read_name, read_row
@@ -41,6 +41,7 @@ from datasets.sample import IGNORED, Dataset, MaskValues, Problem, Record
 from datasets.splitting import SPLIT_WORDS, assign_splits
 from datasets.text_file import UTF8, read_annotation_text, read_text
 from segdec.errors import DatasetError
+from segdec.runtime.label_names import is_good
 from segdec.runtime.suggestions import nearest_name
 
 NAMES = ("manifest.csv", "manifest.jsonl")

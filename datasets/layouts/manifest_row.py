@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from datasets.annotations.drawn_mask import DrawnMask, Shape
-from datasets.annotations.labels import GOOD, is_good, is_ignored, read_label
+from datasets.annotations.labels import GOOD, read_label
 from datasets.annotations.shapes import Box, Polygon, check_inside, read_points
 from datasets.layouts.mask_pairing import LOSSY_SUFFIXES
 from datasets.sample import Supervision
@@ -16,6 +16,7 @@ from datasets.splitting import SPLIT_WORDS
 from datasets.supervision import WORDS
 from segdec.errors import ImageError
 from segdec.images import MAX_PIXEL_LIMIT, ImageFile, read_size
+from segdec.runtime.label_names import is_good, is_ignored
 from segdec.runtime.suggestions import nearest_name
 
 Values = dict[str, object]

@@ -32,6 +32,7 @@ from segdec.images import encode_png
 from segdec.inference.postprocessing import Prediction, Region
 from tests.api.live_server import SkippingLoop
 from tests.api.records.databases import BINARIES, OwnPostgres
+from tests.api.records.object_store import OwnObjectStore
 
 T = TypeVar("T")
 
@@ -362,3 +363,26 @@ def engine(database_url):
     migrate(engine)
     yield engine
     engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def running_object_store():
+    store = OwnObjectStore()
+    yield store
+    store.stop()
+
+
+@pytest.fixture
+def object_store(running_object_store, monkeypatch):
+    """The object store, with its address and key in the environment."""
+    for name, value in running_object_store.environment.items():
+        monkeypatch.setenv(name, value)
+    return running_object_store
+
+
+@pytest.fixture
+def bucket(object_store):
+    """The name of an empty bucket."""
+    name = f"bucket-{uuid.uuid4().hex}"
+    object_store.make(name)
+    return name

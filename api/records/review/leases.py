@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, or_, select, update
+from sqlalchemy import Column, ColumnElement, Connection, Select, or_, select, update
 
 from api.records.review.review_queue import dequeue
 from api.records.tables import inspections, pictures, review_queue
@@ -84,7 +84,7 @@ def _release_excess(
 ) -> None:
     """Ends leases of other sessions beyond `limit`: first those loaded ahead, then the oldest."""
     statement = select(queue.priority, queue.record_id, queue.leased_to, queue.leased_until)
-    statement = statement.where(queue.leased_to.is_not(None), owned, ~_is_free(now))
+    statement = statement.where(queue.leased_to.is_not(None), owned, ~is_free(queue.leased_until, now))
     places: Counter[str] = Counter()
     others, total = [], 0
     # Sorted here: to sort, SQLite would read the whole queue by another index.
@@ -99,20 +99,20 @@ def _release_excess(
 
 def is_leased_to_another(connection: Connection, record_id: int, session: str | None, now: datetime) -> bool:
     """Returns whether another session holds an inspection."""
-    held = select(queue.record_id).where(queue.record_id == record_id, ~_is_free(now))
+    held = select(queue.record_id).where(queue.record_id == record_id, ~is_free(queue.leased_until, now))
     if session is not None:
         held = held.where(queue.leased_to != session)
     return connection.execute(held).first() is not None
 
 
-def _is_free(now: datetime) -> ColumnElement[bool]:
-    """True if there is no valid lease.
+def is_free(leased_until: Column[datetime], now: datetime) -> ColumnElement[bool]:
+    """True if there is no valid lease; `leased_until` is the column with its end.
 
     A lease that lasts more than two durations was made before the clock was set back. One that lasts slightly
     more than one was made by another clock, or while this request waited.
     """
-    ended = or_(queue.leased_until <= now, queue.leased_until > now + 2 * LEASE_DURATION)
-    return or_(queue.leased_until.is_(None), ended)
+    ended = or_(leased_until <= now, leased_until > now + 2 * LEASE_DURATION)
+    return or_(leased_until.is_(None), ended)
 
 
 def _choose(
@@ -144,7 +144,7 @@ def leased_by(session: str) -> Select[Any]:
 def available_ids(skip: Sequence[int], station: str | None, now: datetime) -> Select[Any]:
     """Selects ids that no session holds, in the order of review."""
     statement = select(queue.record_id).order_by(queue.priority, queue.record_id)
-    statement = statement.where(_is_free(now), queue.record_id.not_in(skip))
+    statement = statement.where(is_free(queue.leased_until, now), queue.record_id.not_in(skip))
     return statement if station is None else statement.where(queue.station == station)
 
 

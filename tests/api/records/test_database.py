@@ -14,7 +14,10 @@ from api.records.database import migrate, migrations, open_database, write_trans
 from segdec.errors import ConfigError
 from tests.api.records.filled_record import make_row, stock
 
-LATER_TABLES = ("changed_settings", "scheduled_reports", "deliveries")
+LATER_TABLES = (
+    *("changed_settings", "scheduled_reports", "deliveries"),
+    *("data_set_annotations", "data_set_versions", "data_set_photographs", "data_set_files", "data_sets"),
+)
 
 
 def test_changed_tables_need_a_migration():
@@ -34,6 +37,7 @@ def test_changed_tables_need_a_migration():
         "0008": "202b7c7728a7da77",
         "0009": "2379ffa24aae2276",
         "0010": "5a6f66eb87c6659f",
+        "0011": "5b171de12cb85e4b",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"
@@ -76,7 +80,7 @@ def test_a_newer_schema_is_rejected(engine):
     with write_transaction(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(
-        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0010"
+        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0011"
     ):
         migrate(engine)
 

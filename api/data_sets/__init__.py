@@ -1,0 +1,1 @@
+"""Data sets: photographs with annotations by people, and versions of them that never change."""

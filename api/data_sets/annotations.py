@@ -1,0 +1,146 @@
+"""Annotations of photographs: append-only, each by a person, with the state that it was based on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, RowMapping, insert, select, update
+
+from api.data_sets.definitions import classes_of, find_data_set
+from api.data_sets.names import check_label
+from api.data_sets.photograph_leases import check_not_leased_to_another
+from api.data_sets.photographs import find_photograph
+from api.data_sets.schemas import Annotation, AnnotationList, Source
+from api.errors import RequestError
+from api.records.tables import data_set_annotations, data_set_photographs
+
+table, photographs = data_set_annotations.c, data_set_photographs.c
+
+
+@dataclass(frozen=True)
+class NewAnnotation:
+    """An annotation to be added.
+
+    Attributes:
+        label: `good`, a class of the data set, `ignore`; None = the label is withdrawn.
+        mask: Digest of the mask's file; None = no mask.
+        is_boxes: Whether the mask has rectangles around the defects instead of their pixels; false without a mask.
+        source: Where it comes from.
+        author: Who decided.
+        at: The time.
+    """
+
+    label: str | None
+    mask: bytes | None
+    source: Source
+    author: str
+    at: datetime
+    is_boxes: bool = False
+
+
+def annotate(
+    connection: Connection,
+    data_set_id: int,
+    photograph_id: int,
+    new: NewAnnotation,
+    based_on: int | None,
+    session: str | None = None,
+) -> int:
+    """Adds an annotation to a photograph; returns its id.
+
+    A repeated request finds its own annotation and adds nothing.
+
+    Args:
+        connection: In a writing transaction.
+        data_set_id: The data set.
+        photograph_id: The photograph.
+        new: The annotation; the row of its mask's file must exist.
+        based_on: The latest annotation that its author has seen; None = none.
+        session: The session that labels.
+
+    Raises:
+        RequestError: 404 if the photograph does not exist; 400 for an unknown label; 409 if it was removed,
+            if another session has it open, or if somebody has added an annotation meanwhile.
+    """
+    row = find_photograph(connection, data_set_id, photograph_id)
+    if new.label is not None:
+        check_label(new.label, classes_of(find_data_set(connection, data_set_id)))
+    if row["removed_at"] is not None:
+        raise RequestError(
+            409,
+            "photograph_removed",
+            f"{row['removed_by'] or 'Somebody'} has removed the photograph '{row['name']}'. Add it again "
+            "before you label it.",
+        )
+    check_not_leased_to_another(connection, row, session, new.at)
+    if row["annotation_id"] != based_on:
+        return _repeated(connection, row, new)
+    values = {"photograph_id": photograph_id, "at": new.at, "author": new.author, "source": new.source}
+    content = {"label": new.label, "mask": new.mask, "is_boxes": new.is_boxes}
+    added = insert(data_set_annotations).returning(table.id)
+    number: int = connection.execute(added, {**values, **content}).scalar_one()
+    latest = update(data_set_photographs).where(photographs.id == photograph_id)
+    connection.execute(latest.values(annotation_id=number, **content))
+    return number
+
+
+def _repeated(connection: Connection, row: RowMapping, new: NewAnnotation) -> int:
+    """Returns the latest annotation if it equals the new one.
+
+    Raises:
+        RequestError: 409 `annotation_changed` otherwise.
+    """
+    found = None
+    if row["annotation_id"] is not None:
+        latest = select(data_set_annotations).where(table.id == row["annotation_id"])
+        found = connection.execute(latest).mappings().one()
+        mask = None if found["mask"] is None else bytes(found["mask"])
+        known = (found["label"], mask, found["is_boxes"], found["author"])
+        if known == (new.label, new.mask, new.is_boxes, new.author):
+            return int(found["id"])
+    by = "nobody" if found is None else found["author"] or "somebody"
+    raise RequestError(
+        409,
+        "annotation_changed",
+        f"The latest annotation of '{row['name']}' is {row['annotation_id']}, by {by}, and not the one in "
+        "'based_on'. Fetch it, compare, and send yours again with the new number.",
+    )
+
+
+def list_annotations(connection: Connection, data_set_id: int, photograph_id: int) -> AnnotationList:
+    """Returns all annotations of a photograph, the newest first.
+
+    Raises:
+        RequestError: 404 if the photograph does not exist.
+    """
+    find_photograph(connection, data_set_id, photograph_id)
+    return AnnotationList(annotations=[_make(row) for row in _rows(connection, photograph_id)])
+
+
+def _rows(connection: Connection, photograph_id: int) -> Sequence[RowMapping]:
+    statement = select(data_set_annotations).where(table.photograph_id == photograph_id)
+    return connection.execute(statement.order_by(table.id.desc())).mappings().all()
+
+
+def _make(row: RowMapping) -> Annotation:
+    names = ("id", "at", "author", "label", "is_boxes", "source")
+    return Annotation(**{name: row[name] for name in names}, has_mask=row["mask"] is not None)
+
+
+def find_mask(
+    connection: Connection, data_set_id: int, photograph_id: int, annotation_id: int | None
+) -> bytes:
+    """Returns the digest of the mask of an annotation; None = the latest.
+
+    Raises:
+        RequestError: 404 if there is no such photograph, annotation or mask.
+    """
+    row = find_photograph(connection, data_set_id, photograph_id)
+    mask = row["mask"]
+    if annotation_id is not None:
+        named = select(table.mask).where(table.id == annotation_id, table.photograph_id == photograph_id)
+        mask = connection.execute(named).scalar()
+    if mask is None:
+        which = "no mask" if annotation_id is None else f"no annotation {annotation_id} with a mask"
+        raise RequestError(404, "no_mask", f"The photograph '{row['name']}' has {which}.")
+    return bytes(mask)

@@ -1,0 +1,151 @@
+"""Data sets: created, found, renamed, given further classes, counted."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
+
+from api.data_sets.names import IGNORE, extend_classes, printable
+from api.data_sets.schemas import DataSet, DataSetCounts, DataSetList
+from api.errors import RequestError
+from api.records.queries import add_audit_entry
+from api.records.tables import data_set_photographs, data_set_versions, data_sets
+
+MAX_DATA_SETS = 1000
+table, photographs = data_sets.c, data_set_photographs.c
+
+
+def create_data_set(
+    connection: Connection, name: str, classes: Sequence[str], who: str, now: datetime
+) -> int:
+    """Creates an empty data set; returns its id.
+
+    Raises:
+        RequestError: 409 if there is one with this name, or too many; 400 for an invalid class.
+    """
+    values = {"name": _free_name(connection, name), "classes": extend_classes((), classes)}
+    if connection.execute(select(func.count()).select_from(data_sets)).scalar_one() >= MAX_DATA_SETS:
+        raise RequestError(
+            409,
+            "too_many_data_sets",
+            f"There are {MAX_DATA_SETS} data sets already. Expected fewer: use one of them.",
+        )
+    row = {"created_at": now, "created_by": who, **values, "classes": _to_json(values["classes"])}
+    number: int = connection.execute(insert(data_sets).returning(table.id), row).scalar_one()
+    add_audit_entry(connection, who, "create a data set", after=values)
+    return number
+
+
+def change_data_set(
+    connection: Connection, data_set_id: int, name: str | None, added_classes: Sequence[str], who: str
+) -> None:
+    """Renames a data set and adds classes at the end of its list; None, or an empty list: no change.
+
+    Raises:
+        RequestError: 404 if it does not exist, 409 if another one has this name, 400 for an invalid class.
+    """
+    row = find_data_set(connection, data_set_id)
+    before = {"name": row["name"], "classes": classes_of(row)}
+    after = {**before, "classes": extend_classes(before["classes"], added_classes)}
+    if name is not None and printable(name) != row["name"]:
+        after["name"] = _free_name(connection, name)
+    if after != before:
+        values = {**after, "classes": _to_json(after["classes"])}
+        connection.execute(update(data_sets).where(table.id == data_set_id).values(values))
+        add_audit_entry(connection, who, "change a data set", before=before, after=after)
+
+
+def find_data_set(connection: Connection, data_set_id: int) -> RowMapping:
+    """Returns the row of a data set.
+
+    Raises:
+        RequestError: 404 if it does not exist.
+    """
+    row = connection.execute(select(data_sets).where(table.id == data_set_id)).mappings().first()
+    if row is None:
+        raise RequestError(
+            404, "data_set_not_found", f"There is no data set {data_set_id}. See GET /v1/data-sets."
+        )
+    return row
+
+
+def classes_of(row: Mapping[Any, Any]) -> list[str]:
+    """Returns the classes of defects in a row of a data set or a version; their mask values begin at 1."""
+    return list(json.loads(row["classes"]))
+
+
+def show_data_set(connection: Connection, data_set_id: int) -> DataSet:
+    """Returns a data set with its counts; raises as `find_data_set`."""
+    row = find_data_set(connection, data_set_id)
+    return _describe(connection, [row], photographs.data_set_id == data_set_id)[0]
+
+
+def list_data_sets(connection: Connection) -> DataSetList:
+    """Returns all data sets with their counts, by name."""
+    rows = connection.execute(select(data_sets)).mappings().all()
+    found = _describe(connection, sorted(rows, key=lambda row: row["name"].casefold()), photographs.id > 0)
+    return DataSetList(data_sets=found)
+
+
+def _describe(
+    connection: Connection, rows: Sequence[RowMapping], chosen: ColumnElement[bool]
+) -> list[DataSet]:
+    """Returns the answers about data sets; `chosen` is true for their photographs."""
+    counts = _count(connection, chosen)
+    newest = select(data_set_versions.c.data_set_id, func.max(data_set_versions.c.number))
+    versions = dict(map(tuple, connection.execute(newest.group_by(data_set_versions.c.data_set_id))))
+    return [
+        DataSet(
+            **{name: row[name] for name in ("id", "name", "created_at", "created_by")},
+            classes=classes_of(row),
+            counts=counts.get(row["id"], DataSetCounts()),
+            latest_version=versions.get(row["id"]),
+        )
+        for row in rows
+    ]
+
+
+def _count(connection: Connection, chosen: ColumnElement[bool]) -> dict[int, DataSetCounts]:
+    """Counts photographs from an index, without reading their rows."""
+    is_removed = photographs.removed_at.is_not(None).label("is_removed")
+    columns = (photographs.data_set_id, is_removed, photographs.label)
+    statement = select(*columns, func.count()).where(chosen).group_by(*columns)
+    labels: dict[int, Counter[str]] = {}
+    for data_set_id, removed, label, count in connection.execute(statement):
+        key = "\0removed" if removed else "\0unlabelled" if label is None else label
+        labels.setdefault(data_set_id, Counter())[key] += count
+    return {number: _make_counts(found) for number, found in labels.items()}
+
+
+def _make_counts(found: Counter[str]) -> DataSetCounts:
+    removed, unlabelled = found.pop("\0removed", 0), found.pop("\0unlabelled", 0)
+    labels = dict(sorted(found.items(), key=lambda item: (item[0] == IGNORE, -item[1], item[0])))
+    return DataSetCounts(
+        photographs=unlabelled + found.total(),
+        unlabelled=unlabelled,
+        labelled=found.total(),
+        removed=removed,
+        labels=labels,
+    )
+
+
+def _free_name(connection: Connection, name: str) -> str:
+    wanted = printable(name)
+    if not wanted:
+        raise RequestError(
+            400, "bad_name", "The name of the data set is empty. Expected for example 'Brackets'."
+        )
+    if connection.execute(select(table.id).where(table.name == wanted)).first() is not None:
+        raise RequestError(
+            409,
+            "name_taken",
+            f"There is already a data set '{wanted}'. Choose another name, or use that one.",
+        )
+    return wanted
+
+
+def _to_json(classes: Sequence[str]) -> str:
+    return json.dumps(list(classes), ensure_ascii=False)

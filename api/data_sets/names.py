@@ -1,0 +1,50 @@
+"""Names in data sets: of photographs, parts and classes. They must be names in a manifest, too."""
+
+from collections.abc import Collection, Sequence
+
+from api.errors import RequestError
+from segdec.config import GOOD
+from segdec.runtime.identifiers import is_reserved_class
+from segdec.runtime.label_names import is_good, is_ignored
+
+MAX_CLASSES = 200
+"""Mask values of classes begin at 1; 255 means an ignored area."""
+IGNORE = "ignore"
+"""Label of a photograph that is left out of versions."""
+
+
+def printable(text: str) -> str:
+    """Returns a name in one line, without surrounding spaces; U+FFFD replaces unprintable characters."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text.strip()).strip()
+
+
+def extend_classes(known: Sequence[str], added: Sequence[str]) -> list[str]:
+    """Returns the classes of defects and further ones at the end: values in masks keep their meaning.
+
+    Raises:
+        RequestError: 400 if a new class has a name with another meaning, or that of another class.
+    """
+    classes = list(known)
+    for name in map(printable, added):
+        if not name or is_good(name) or is_ignored(name) or is_reserved_class(name):
+            raise _bad_class(name, "has another meaning as a label. Expected the name of a kind of defect.")
+        if any(name.casefold() == other.casefold() for other in classes):
+            raise _bad_class(name, "is already a class. Expected a new name.")
+        classes.append(name)
+    if len(classes) > MAX_CLASSES:
+        raise RequestError(
+            400, "bad_class", f"{len(classes)} classes. Expected at most {MAX_CLASSES}: merge similar ones."
+        )
+    return classes
+
+
+def check_label(label: str, classes: Collection[str]) -> None:
+    """Raises RequestError 400 if a label is none of a data set with these classes."""
+    if label not in (GOOD, IGNORE, *classes):
+        expected = ", ".join((GOOD, IGNORE, *classes))
+        detail = f"The label is {label[:80]!r}. Expected one of {expected}; an engineer can add a class."
+        raise RequestError(400, "unknown_label", detail)
+
+
+def _bad_class(name: str, what: str) -> RequestError:
+    return RequestError(400, "bad_class", f"The class {name[:80]!r} {what}")

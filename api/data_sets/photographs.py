@@ -1,0 +1,237 @@
+"""Photographs of a data set: added, restored, removed, listed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from sqlalchemy import Connection, RowMapping, Select, insert, select, update
+
+from api.data_sets.definitions import find_data_set
+from api.data_sets.names import printable
+from api.data_sets.schemas import (
+    KnownPhotograph,
+    MissingPhotographs,
+    PhotographPage,
+    StoredPhotograph,
+)
+from api.data_sets.stored_files import NewFile
+from api.errors import RequestError
+from api.records.queries import add_audit_entry
+from api.records.review.leases import is_free
+from api.records.tables import data_set_files, data_set_photographs
+
+NAME_DIGITS = 32
+"""Hex digits of the digest in the name of a photograph that has none."""
+MAX_NAME = 256
+"""Characters of a name; `datasets` names photographs by their path below the root."""
+COPY_DIGITS = 12
+"""Characters at most that make a name unique."""
+FACTS = ("bytes", "format", "width", "height")
+table = data_set_photographs.c
+
+State = Literal["unlabelled", "labelled", "removed"]
+
+
+@dataclass(frozen=True)
+class NewPhotograph:
+    """A photograph to be added.
+
+    Attributes:
+        file: Its file, with width and height.
+        name: Its name; empty = from its content. If another photograph has the name, a number is appended.
+        part: Photographs of one part stay in one split; empty if unknown.
+        record_id: Inspection that it comes from.
+    """
+
+    file: NewFile
+    name: str = ""
+    part: str = ""
+    record_id: int | None = None
+
+
+@dataclass(frozen=True)
+class AddedPhotograph:
+    """A photograph of the data set after it was added."""
+
+    id: int
+    outcome: Literal["added", "restored", "present"]
+
+
+def add_photograph(
+    connection: Connection, data_set_id: int, new: NewPhotograph, who: str, now: datetime
+) -> AddedPhotograph:
+    """Adds a photograph, or restores it if it was removed; one that is present stays as it is.
+
+    The file's row must exist: see `DataSetStore.write`.
+
+    Raises:
+        RequestError: 404 if the data set does not exist.
+    """
+    find_data_set(connection, data_set_id)
+    known = select(table.id, table.removed_at).where(
+        table.data_set_id == data_set_id, table.sha256 == new.file.sha256
+    )
+    if (found := connection.execute(known).first()) is not None:
+        if found.removed_at is None:
+            return AddedPhotograph(found.id, "present")
+        restored = update(data_set_photographs).where(table.id == found.id)
+        connection.execute(restored.values(removed_at=None, removed_by=None))
+        return AddedPhotograph(found.id, "restored")
+    row = {
+        "data_set_id": data_set_id,
+        "sha256": new.file.sha256,
+        "name": _free_name(connection, data_set_id, new),
+        "part": printable(new.part),
+        "added_at": now,
+        "added_by": who,
+        "record_id": new.record_id,
+    }
+    number = connection.execute(insert(data_set_photographs).returning(table.id), row).scalar_one()
+    return AddedPhotograph(number, "added")
+
+
+def _free_name(connection: Connection, data_set_id: int, new: NewPhotograph) -> str:
+    """Returns the name of a new photograph, with a number if another one has it."""
+    wanted = printable(new.name)[:MAX_NAME].strip() or new.file.sha256.hex()[:NAME_DIGITS]
+    ours = select(table.name).where(table.data_set_id == data_set_id)
+    if connection.execute(ours.where(table.name == wanted)).first() is None:
+        return wanted
+    begin = wanted[: MAX_NAME - COPY_DIGITS]
+    taken = set(connection.execute(ours.where(table.name.startswith(begin, autoescape=True))).scalars())
+    return next(name for n in range(2, len(taken) + 3) if (name := f"{begin} ({n})") not in taken)
+
+
+def remove_photograph(
+    connection: Connection, data_set_id: int, photograph_id: int, who: str, now: datetime
+) -> None:
+    """Removes a photograph; its annotations and its file stay, because versions name them.
+
+    Raises:
+        RequestError: 404 if it does not exist.
+    """
+    row = find_photograph(connection, data_set_id, photograph_id)
+    if row["removed_at"] is None:
+        removed = update(data_set_photographs).where(table.id == photograph_id)
+        connection.execute(removed.values(removed_at=now, removed_by=who, leased_to=None, leased_until=None))
+        before = {"data_set": find_data_set(connection, data_set_id)["name"], "name": row["name"]}
+        add_audit_entry(connection, who, "remove a photograph", before=before)
+
+
+def find_photograph(connection: Connection, data_set_id: int, photograph_id: int) -> RowMapping:
+    """Returns the row of a photograph with the facts of its file.
+
+    Raises:
+        RequestError: 404 if the data set does not have it.
+    """
+    statement = _with_files().where(table.data_set_id == data_set_id, table.id == photograph_id)
+    row = connection.execute(statement).mappings().first()
+    if row is None:
+        find_data_set(connection, data_set_id)
+        raise RequestError(
+            404,
+            "photograph_not_found",
+            f"The data set {data_set_id} has no photograph {photograph_id}. See GET "
+            f"/v1/data-sets/{data_set_id}/photographs.",
+        )
+    return row
+
+
+def show_photograph(
+    connection: Connection, data_set_id: int, photograph_id: int, now: datetime
+) -> StoredPhotograph:
+    """Returns the answer about a photograph; raises as `find_photograph`."""
+    find_photograph(connection, data_set_id, photograph_id)
+    statement = _with_files(now).where(table.id == photograph_id)
+    return _make_photograph(connection.execute(statement).mappings().one())
+
+
+def _with_files(now: datetime | None = None) -> Select[Any]:
+    """Selects photographs with facts about their files, and whether they are open now."""
+    facts = [data_set_files.c[name] for name in FACTS]
+    joined = data_set_files.c.sha256 == table.sha256
+    selected = select(data_set_photographs, *facts).join_from(data_set_photographs, data_set_files, joined)
+    return (
+        selected
+        if now is None
+        else selected.add_columns((~is_free(table.leased_until, now)).label("is_open"))
+    )
+
+
+@dataclass(frozen=True)
+class PhotographFilters:
+    """Filters of a list; None = any.
+
+    Attributes:
+        state: Without one, removed photographs are left out.
+        label: Of the latest annotation.
+        search: Part of the name or of the part, in any case.
+    """
+
+    state: State | None = None
+    label: str | None = None
+    search: str | None = None
+
+
+def list_photographs(
+    connection: Connection,
+    data_set_id: int,
+    filters: PhotographFilters,
+    after: int,
+    limit: int,
+    now: datetime,
+) -> PhotographPage:
+    """Returns up to `limit` photographs with ids above `after`, in the order in which they were added.
+
+    Raises:
+        RequestError: 404 if the data set does not exist.
+    """
+    find_data_set(connection, data_set_id)
+    statement = _with_files(now).where(table.data_set_id == data_set_id, table.id > after)
+    is_removed = table.removed_at.is_not(None)
+    statement = statement.where(is_removed if filters.state == "removed" else ~is_removed)
+    if filters.state == "unlabelled":
+        statement = statement.where(table.label.is_(None))
+    elif filters.state == "labelled":
+        statement = statement.where(table.label.is_not(None))
+    if filters.label is not None:
+        statement = statement.where(table.label == filters.label)
+    if filters.search:
+        found = (column.icontains(filters.search, autoescape=True) for column in (table.name, table.part))
+        statement = statement.where(next(found) | next(found))
+    rows = connection.execute(statement.order_by(table.id).limit(limit + 1)).mappings().all()
+    shown = [_make_photograph(row) for row in rows[:limit]]
+    return PhotographPage(photographs=shown, next_after=shown[-1].id if len(rows) > limit else None)
+
+
+def _make_photograph(row: RowMapping) -> StoredPhotograph:
+    names = ("id", "name", "part", *FACTS, "label", "is_boxes", "annotation_id", "record_id")
+    times = ("added_at", "added_by", "removed_at", "removed_by")
+    return StoredPhotograph(
+        **{name: row[name] for name in (*names, *times)},
+        sha256=bytes(row["sha256"]).hex(),
+        has_mask=row["mask"] is not None,
+        opened_by=row["lease_person"] if row["is_open"] else None,
+    )
+
+
+def find_missing(connection: Connection, data_set_id: int, digests: Sequence[bytes]) -> MissingPhotographs:
+    """Returns which of these photographs the data set does not have, and facts about the others.
+
+    Raises:
+        RequestError: 404 if the data set does not exist.
+    """
+    find_data_set(connection, data_set_id)
+    columns = (table.id, table.sha256, table.name, table.label, table.annotation_id, table.removed_at)
+    statement = select(*columns).where(table.data_set_id == data_set_id, table.sha256.in_(digests))
+    rows = {bytes(row["sha256"]): row for row in connection.execute(statement).mappings()}
+    names = ("id", "name", "label", "annotation_id")
+    present = [
+        KnownPhotograph(
+            **{name: row[name] for name in names},
+            sha256=sha256.hex(),
+            is_removed=row["removed_at"] is not None,
+        )
+        for sha256, row in rows.items()
+    ]
+    return MissingPhotographs(missing=[one.hex() for one in digests if one not in rows], present=present)

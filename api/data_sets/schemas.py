@@ -1,0 +1,187 @@
+"""Answers about data sets, as JSON."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from segdec.schemas import AnswerPart
+
+Source = Literal["drawn", "imported", "proposed", "reviewed"]
+"""Where an annotation comes from: a person drew it, it came with the photograph, a person accepted what was
+proposed, or it is the review of an inspection.
+"""
+
+
+class DataSetCounts(AnswerPart):
+    """Photographs of a data set. `photographs` are those that are not removed."""
+
+    photographs: int = 0
+    labelled: int = 0
+    unlabelled: int = 0
+    removed: int = 0
+    labels: dict[str, int] = Field({}, description="by label: good, classes of defects, ignore")
+
+
+class DataSet(AnswerPart):
+    """A data set."""
+
+    id: int
+    name: str
+    classes: list[str] = Field(description="of defects; the first has the mask value 1; 255 = ignored area")
+    created_at: datetime
+    created_by: str = Field(description="user or key; empty if unknown")
+    counts: DataSetCounts
+    latest_version: int | None = Field(description="null: there is none")
+
+
+class DataSetList(AnswerPart):
+    """All data sets, by name."""
+
+    data_sets: list[DataSet]
+
+
+class StoredPhotograph(AnswerPart):
+    """A photograph of a data set with its latest annotation."""
+
+    id: int
+    sha256: str
+    name: str
+    part: str = Field(description="photographs of a part stay in one split; empty: unknown")
+    bytes: int
+    format: str
+    width: int = Field(description="px, upright")
+    height: int
+    label: str | None = Field(description="good, a class of defects, or ignore; null: not labelled")
+    has_mask: bool
+    is_boxes: bool = Field(description="whether the mask has rectangles around the defects")
+    annotation_id: int | None = Field(description="the latest annotation; null: never labelled")
+    record_id: int | None = Field(description="of the inspection that it comes from; null: of none")
+    added_at: datetime
+    added_by: str
+    removed_at: datetime | None = Field(description="null: not removed")
+    removed_by: str | None
+    opened_by: str | None = Field(description="who has it open to label it; empty if unknown; null: nobody")
+
+
+class AddedPhotographAnswer(AnswerPart):
+    """The outcome of sending a photograph."""
+
+    outcome: Literal["added", "restored", "present"] = Field(
+        description="restored: it had been removed; present: the data set has it already, nothing changed"
+    )
+    photograph: StoredPhotograph
+    warnings: list[str] = Field(description="what may be unexpected, for example a rotation")
+
+
+class PhotographPage(AnswerPart):
+    """Photographs in the order in which they were added."""
+
+    photographs: list[StoredPhotograph]
+    next_after: int | None = Field(description="`after` of the next page; null: this is the last one")
+
+
+class KnownPhotograph(AnswerPart):
+    """A photograph that the data set has already."""
+
+    id: int
+    sha256: str
+    name: str
+    label: str | None
+    annotation_id: int | None
+    is_removed: bool
+
+
+class MissingPhotographs(AnswerPart):
+    """Which of the named photographs the data set does not have."""
+
+    missing: list[str] = Field(description="SHA-256 of each, hexadecimal")
+    present: list[KnownPhotograph] = Field(description="the others, also those that were removed")
+
+
+class Annotation(AnswerPart):
+    """What a person decided about a photograph."""
+
+    id: int
+    at: datetime
+    author: str = Field(description="user or key")
+    label: str | None = Field(
+        description="good, a class of defects, or ignore; null: the label was withdrawn"
+    )
+    has_mask: bool
+    is_boxes: bool = Field(description="whether the mask has rectangles around the defects")
+    source: Source
+
+
+class AnnotationList(AnswerPart):
+    """All annotations of a photograph, the newest first."""
+
+    annotations: list[Annotation]
+
+
+class NextPhotograph(AnswerPart):
+    """The next photograph to label, leased to the session."""
+
+    photograph: StoredPhotograph | None = Field(description="null: every other one is labelled or open")
+    leased_until: datetime | None
+
+
+class AddedParts(AnswerPart):
+    """The outcome of adding recorded photographs."""
+
+    added: int
+    restored: int = Field(description="had been removed")
+    present: int = Field(description="were in the data set already")
+    gone: int = Field(description="their photograph was deleted or is lost")
+    annotated: int = Field(description="got the review of the inspection as annotation")
+    next_before: int | None = Field(description="`before` of the next request; null: all are added")
+
+
+class VersionCounts(AnswerPart):
+    """What a version contains."""
+
+    photographs: int
+    labels: dict[str, int] = Field(description="photographs by label")
+    masks: int
+    parts: int = Field(description="groups that stay in one split; a photograph without a part is its own")
+
+
+class Version(AnswerPart):
+    """A version of a data set; it never changes."""
+
+    number: int
+    created_at: datetime
+    created_by: str
+    note: str
+    digest: str = Field(description="SHA-256 of the manifest, hexadecimal; equal content has the same digest")
+    classes: list[str]
+    counts: VersionCounts
+
+
+class VersionList(AnswerPart):
+    """The versions of a data set, the newest first."""
+
+    versions: list[Version]
+
+
+class ComparedPhotograph(AnswerPart):
+    """A photograph in which two versions differ."""
+
+    sha256: str
+    name: str
+    label_before: str | None = Field(description="null: not in the first version")
+    label_after: str | None = Field(description="null: not in the second version")
+    mask_changed: bool
+
+
+class VersionComparison(AnswerPart):
+    """In what two versions of a data set differ."""
+
+    from_version: int
+    to_version: int
+    added: int
+    removed: int
+    relabelled: int
+    masks_changed: int = Field(description="of photographs that are in both")
+    unchanged: int
+    photographs: list[ComparedPhotograph] = Field(description="the first 500 that differ, by name")

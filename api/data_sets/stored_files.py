@@ -1,0 +1,126 @@
+"""Files of the data sets, each stored before its row.
+
+Until the row is committed, the file has a mark. After a crash, the first use deletes marked files without a
+row. The retention rules of the record do not concern these files.
+"""
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from api.records.database import write_transaction
+from api.records.queries import insert_into
+from api.records.storage.pictures import STORE_ID, PictureStore
+from api.records.tables import data_set_files, store
+from segdec.errors import ConfigError
+
+T = TypeVar("T")
+FILE_COLUMNS = ("sha256", "bytes", "format", "width", "height", "thumbnail")
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class NewFile:
+    """A file to be stored.
+
+    Attributes:
+        data: Its content.
+        format: `jpeg`, `png`, … of a photograph, `png` of a mask, `jsonl` of a manifest.
+        width: Of the upright picture, px; `height` likewise. None for a manifest.
+        thumbnail: JPEG of a photograph; None: it is made when it is needed.
+    """
+
+    data: bytes
+    format: str
+    width: int | None = None
+    height: int | None = None
+    thumbnail: bytes | None = None
+
+    @cached_property
+    def sha256(self) -> bytes:
+        """Digest of the content, the name of the file in the store."""
+        return hashlib.sha256(self.data).digest()
+
+    @property
+    def bytes(self) -> int:
+        """Size of the content."""
+        return len(self.data)
+
+
+def store_with_rows(
+    engine: Engine, stored: PictureStore, files: Sequence[NewFile], change: Callable[[Connection], T]
+) -> T:
+    """Stores files and makes a change that names them, in one transaction: both stay, or neither.
+
+    Raises:
+        SQLAlchemyError, OSError: If database or store cannot be written.
+    """
+    digests = [file.sha256 for file in files]
+    try:
+        for file in files:
+            stored.put(file.sha256, file.data)
+        with write_transaction(engine) as connection:
+            _add_rows(connection, files)
+            for file in files:
+                if not stored.contains(file.sha256):  # another service has deleted it meanwhile
+                    stored.put(file.sha256, file.data)
+            result = change(connection)
+    except BaseException:
+        _discard(engine, stored, digests)
+        raise
+    try:
+        stored.clear_marks(*digests)
+    except OSError as error:  # the next start removes the mark
+        logger.warning("The mark of a file was not removed: %s", error)
+    return result
+
+
+def _add_rows(connection: Connection, files: Sequence[NewFile]) -> None:
+    if files:
+        statement = insert_into(connection.dialect.name, data_set_files).on_conflict_do_nothing()
+        connection.execute(
+            statement, [{name: getattr(file, name) for name in FILE_COLUMNS} for file in files]
+        )
+
+
+def _discard(engine: Engine, stored: PictureStore, digests: Sequence[bytes]) -> None:
+    """Deletes the files of a failed change; if that fails too, the next start does it."""
+    if digests:
+        with suppress(SQLAlchemyError, OSError), write_transaction(engine) as connection:
+            remove_orphans(connection, stored, digests)
+
+
+def remove_orphans(connection: Connection, stored: PictureStore, marked: Sequence[bytes]) -> None:
+    """Deletes those marked files that have no row, and clears the marks of the others."""
+    table = data_set_files.c
+    known = {
+        sha256
+        for sha256 in marked
+        if connection.execute(select(table.bytes).where(table.sha256 == sha256)).first() is not None
+    }
+    stored.clear_marks(*known)
+    stored.delete(*set(marked) - known)
+
+
+def check_same_record(connection: Connection, stored: PictureStore) -> None:
+    """Rejects files of another record, which `remove_orphans` would delete; a new store gets the record's id.
+
+    Raises:
+        ConfigError: If the id in the store is not that of the record.
+    """
+    record_id, found = connection.execute(select(store.c.id)).scalar_one(), stored.read_id()
+    if found is None and connection.execute(select(data_set_files.c.bytes).limit(1)).first() is None:
+        stored.write_id(found := record_id)
+    if found != record_id:
+        raise ConfigError(
+            f"The files of data sets in {stored.location} belong to the record {found}, the database to "
+            f"{record_id}. Expected both from one record: restore both from one backup. If they do belong "
+            f"together, write {record_id} into {stored.location}/{STORE_ID}."
+        )
