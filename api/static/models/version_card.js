@@ -21,11 +21,12 @@ export function versionCard(model, comparison, { setThresholds, openReport }) {
   for (const [index, label] of labels.entries()) badges[index].dataset.label = label;
   const title = createElement("h3", "", `${translate("Version {version}", { version })} `, ...badges);
   const note = ratingNote(manifest);
-  const parts = [title, ...(note ? [note] : []), factList(facts(model))];
-  if (REPORT in (manifest.files ?? {})) parts.push(reportLink(model, openReport));
-  if (comparison) parts.push(createElement("h4", "", translate("Compared with the version that answers")), factList(comparisonFacts(comparison)));
-  parts.push(...operatingPoints(model, setThresholds), thresholdForm(model, setThresholds), details(manifest));
-  return createElement("article", "", ...parts);
+  const about = [factList(facts(model))];
+  if (REPORT in (manifest.files ?? {})) about.push(reportLink(model, openReport));
+  if (comparison) about.push(createElement("h4", "", translate("Compared with the version that answers")), factList(comparisonFacts(comparison)));
+  const decisions = [...operatingPoints(model, setThresholds), thresholdForm(model, setThresholds), details(manifest)];
+  const columns = createElement("div", "columns", createElement("div", "", ...about), createElement("div", "", ...decisions));
+  return createElement("article", "", title, ...(note ? [note] : []), columns);
 }
 
 function reportLink(model, openReport) {
