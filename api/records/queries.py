@@ -29,6 +29,7 @@ from api.records.tables import audit, hours, inspections, pictures, store
 LISTED_COLUMNS = [column for column in inspections.c if column.name not in ("mask", "heat_map")]
 FIRST_SUMMED = 1000
 """Pictures that are summed at first."""
+PICTURE_FACTS = ("bytes", "format", "state", "deleted_at", "deleted_by")
 DIALECTS = {"postgresql": postgresql, "sqlite": sqlite}
 """SQLAlchemy has `ON CONFLICT` only in its dialects."""
 
@@ -66,6 +67,8 @@ def _upsert_pictures(dialect: str) -> Any:
         set_={
             "state": "kept",
             "stored_at": new.stored_at,
+            "deleted_at": None,
+            "deleted_by": None,
             "worth": case((worth > new.worth, worth), else_=new.worth),
         },
     )
@@ -110,8 +113,8 @@ def find_inspection(connection: Connection, record_id: int) -> RowMapping | None
 
 
 def with_pictures(columns: Iterable[Column[Any]]) -> Select[Any]:
-    """Selects columns of inspections, with size, format and state of their pictures and `has_heat_map`."""
-    facts = [pictures.c[name].label(f"picture_{name}") for name in ("bytes", "format", "state")]
+    """Selects columns of inspections, with facts of their pictures and `has_heat_map`."""
+    facts = [pictures.c[name].label(f"picture_{name}") for name in PICTURE_FACTS]
     has_heat_map = inspections.c.heat_map.is_not(None).label("has_heat_map")
     return select(*columns, *facts, has_heat_map).join_from(inspections, pictures)
 
@@ -122,10 +125,21 @@ def picture_state(connection: Connection, sha256: bytes) -> str | None:
     return connection.execute(statement).scalar()
 
 
-def change_picture_states(connection: Connection, digests: Sequence[bytes], before: str, after: str) -> None:
-    """Changes the state of those pictures that have the state `before`."""
+def change_picture_states(
+    connection: Connection, digests: Sequence[bytes], before: str, after: str, **values: object
+) -> None:
+    """Changes the state of those pictures that have the state `before`, and other columns to `values`."""
     statement = update(pictures).where(pictures.c.sha256.in_(digests), pictures.c.state == before)
-    connection.execute(statement.values(state=after))
+    connection.execute(statement.values(state=after, **values))
+
+
+def begin_deletion(
+    connection: Connection, digests: Sequence[bytes], before: str, after: str, who: str | None
+) -> None:
+    """Changes states as `change_picture_states`, and stores when and by whom the pictures are deleted; None =
+    by the retention rules.
+    """
+    change_picture_states(connection, digests, before, after, deleted_at=datetime.now(UTC), deleted_by=who)
 
 
 def expire_unreferenced(connection: Connection, digests: Sequence[bytes]) -> None:

@@ -40,11 +40,6 @@ READERS = 4
 """Threads that read, so that requests do not wait for each other and leave CPU for inference."""
 REOPEN_S = 1.0
 """Seconds to wait after a failure before the next attempt."""
-MISSING_REASONS = {
-    "expiring": "is being deleted by the retention rules or by a person",
-    "expired": "was deleted by the retention rules or by a person",
-    "lost": "is lost: its file is not in the store",
-}
 logger = logging.getLogger(__name__)
 
 
@@ -284,8 +279,8 @@ class Record:
         if state == "kept":
             state = "lost"
             await self.run_in_thread(partial(self._mark_lost, sha256))
-        detail = f"The picture of record {row['id']} {MISSING_REASONS[state]}."
-        raise RequestError(404, f"picture_{state}", detail)
+        reason = _describe_deletion(row) if deleted else "is lost: its file is not in the store"
+        raise RequestError(404, f"picture_{state}", f"The picture of record {row['id']} {reason}.")
 
     def _mark_lost(self, sha256: bytes) -> None:
         assert self._pictures is not None
@@ -343,3 +338,11 @@ class Record:
     def _unavailable(self, why: str) -> RequestError:
         detail = f"The record cannot be used now: {why}. Nothing was recorded or answered; send it again."
         return service_unavailable("record_unavailable", detail, self._retry_after_s)
+
+
+def _describe_deletion(row: Row) -> str:
+    """Says who deleted the picture of a row of `queries.with_pictures`, and when, if that is known."""
+    if row["picture_deleted_at"] is None:
+        return "was deleted by the retention rules or by a person"
+    who = row["picture_deleted_by"] or "the retention rules"
+    return f"was deleted by {who} at {row['picture_deleted_at']:%Y-%m-%d %H:%M} UTC"

@@ -62,6 +62,8 @@ def make_record(row: Row) -> InspectionRecord:
             bytes=row["picture_bytes"],
             format=row["picture_format"],
             state=row["picture_state"],
+            deleted_at=row["picture_deleted_at"],
+            deleted_by=row["picture_deleted_by"],
         ),
         distances=None if row["distances"] is None else json.loads(row["distances"]),
         has_heat_map=row["has_heat_map"],

@@ -40,6 +40,8 @@ class PictureFacts(AnswerPart):
         description="kept: available; expired: deleted by the retention rules or by a person; lost: its file "
         "is missing"
     )
+    deleted_at: datetime | None = Field(None, description="null: not deleted, or by an earlier version")
+    deleted_by: str | None = Field(None, description="a person; null with `deleted_at`: the retention rules")
 
 
 class Review(AnswerPart):

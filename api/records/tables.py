@@ -70,6 +70,8 @@ pictures = Table(
     Column("state", Text, nullable=False, doc="kept, expiring, expired or lost"),
     Column("worth", SmallInteger, nullable=False, doc="`RetentionClass`; the lowest is deleted first"),
     Column("stored_at", UtcDateTime, nullable=False, doc="when it last arrived"),
+    Column("deleted_at", UtcDateTime, doc="null: not deleted, or by an earlier version"),
+    Column("deleted_by", Text, doc="a person; null with `deleted_at`: the retention rules"),
     _partial_index("pictures_expiring", "state = 'expiring'", "sha256"),
     _partial_index("pictures_by_worth", "state = 'kept'", "worth", "stored_at"),
 )

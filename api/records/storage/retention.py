@@ -243,7 +243,7 @@ class Retention:
             chosen = queries.least_valuable_pictures(connection, classes, before, DELETE_BATCH)
             if not chosen:
                 return False
-            queries.change_picture_states(connection, chosen, "kept", "expiring")
+            queries.begin_deletion(connection, chosen, "kept", "expiring", None)
             dequeue_pictures(connection, chosen)
             facts = {"cause": cause, "count": len(chosen)}
             queries.add_audit_entry(connection, "retention", "delete pictures", after=facts)
@@ -257,10 +257,10 @@ class Retention:
             state = queries.picture_state(connection, sha256)
             if state == "lost":  # its bytes are already subtracted, but its file may have come back
                 self._pictures.delete(sha256)
-                queries.change_picture_states(connection, [sha256], "lost", "expired")
+                queries.begin_deletion(connection, [sha256], "lost", "expired", who)
                 queries.delete_heat_maps(connection, [sha256])
             elif state == "kept":
-                queries.change_picture_states(connection, [sha256], "kept", "expiring")
+                queries.begin_deletion(connection, [sha256], "kept", "expiring", who)
                 dequeue_pictures(connection, [sha256])
             if state in ("lost", "kept"):
                 before, after = ({"sha256": sha256.hex(), "state": name} for name in (state, "expired"))

@@ -10,7 +10,7 @@ import { Credentials } from "../shared/credentials.js";
 import { drawHeatMap } from "../shared/viewer/heat_map.js";
 import { Viewer } from "../shared/viewer/viewer.js";
 import { ReviewForm } from "./review_form.js";
-import { explanationText, factsOf, messageText, reviewText, scoreSentence } from "./sentences.js";
+import { deletionText, explanationText, factsOf, messageText, reviewText, scoreSentence } from "./sentences.js";
 
 const MAX_INSPECTIONS = 50;
 const NO_MASK = { regions: [], runs: [] };
@@ -54,7 +54,7 @@ async function showPicture(record) {
   const { width, height } = (record.answer ?? record.refusal).image;
   const which = review?.corrected_mask ? "reviewed" : "predicted";
   const [picture, mask, scores] = await Promise.all([
-    requests.picture(id).catch((error) => setText(byId("picture-problem"), error.message)),
+    requests.picture(id).catch((error) => setText(byId("picture-problem"), deletionText(record.picture) ?? error.message)),
     requests.mask(id, which),
     hasHeatMap ? requests.heatMap(id) : null,
   ]);

@@ -62,3 +62,11 @@ export function factsOf({ answer, refusal, ...record }) {
     [translate("Record"), String(record.record_id)],
   ];
 }
+
+/** Who deleted a photograph, and when; null if it was not deleted or nothing is known about it. */
+export function deletionText({ state, deleted_at: at, deleted_by: name }) {
+  if (state === "lost" || !at) return null;
+  return name
+    ? translate("{name} deleted the photograph on {time}.", { name, time: timeText(at) })
+    : translate("The retention rules deleted the photograph on {time}.", { time: timeText(at) });
+}

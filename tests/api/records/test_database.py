@@ -38,6 +38,7 @@ def test_changed_tables_need_a_migration():
         "0009": "2379ffa24aae2276",
         "0010": "5a6f66eb87c6659f",
         "0011": "5b171de12cb85e4b",
+        "0012": "c3221081df8c4215",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"
@@ -47,6 +48,7 @@ def test_a_database_of_an_earlier_version_gets_the_new_columns(engine):
     added = {
         "review_queue": ("lease_client", "lease_person"),
         "outbox": ("record_id", "kind"),
+        "pictures": ("deleted_at", "deleted_by"),
         "inspections": ("distances", "highest_distance", "heat_map"),
     }
     indexes = {
@@ -80,7 +82,7 @@ def test_a_newer_schema_is_rejected(engine):
     with write_transaction(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(
-        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0011"
+        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0012"
     ):
         migrate(engine)
 

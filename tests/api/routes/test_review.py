@@ -4,7 +4,7 @@ import base64
 import csv
 import sqlite3
 from contextlib import closing
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 import cv2
 import numpy as np
@@ -354,7 +354,13 @@ def test_an_administrator_deletes_a_picture_and_keys_name_client_and_reviewer(
         for _ in range(2):
             answer = client.request("DELETE", "/v1/admin/records/1/picture", headers=admin)
             assert answer.json()["picture"]["state"] == "expired"
-        assert client.get("/v1/records/2/image", headers=admin).json()["code"] == "picture_expired"
+        picture = client.get("/v1/records/2", headers=admin).json()["picture"]  # of the same photograph
+        assert (picture["state"], picture["deleted_by"]) == ("expired", "admin")
+        deleted_at = datetime.fromisoformat(picture["deleted_at"])
+        assert abs(datetime.now(UTC) - deleted_at) < timedelta(minutes=5)
+        problem = client.get("/v1/records/2/image", headers=admin).json()
+        words = f"The picture of record 2 was deleted by admin at {deleted_at:%Y-%m-%d %H:%M} UTC."
+        assert (problem["code"], problem["detail"]) == ("picture_expired", words)
         assert not list((folder / PICTURES).glob("??/*"))
         assert rows(folder, "SELECT count(heat_map) FROM inspections") == [(0,)]
         assert rows(folder, "SELECT count(*) FROM review_queue") == [(0,)]

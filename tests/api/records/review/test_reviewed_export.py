@@ -211,7 +211,7 @@ def test_photographs_without_a_verdict_are_exported_with_their_review(
 
 
 def test_a_database_with_another_schema_is_rejected(make_database, tmp_path):
-    with pytest.raises(ConfigError, match="has schema None, expected 0010"):
+    with pytest.raises(ConfigError, match="has schema None, expected 0012"):
         run(["--out", str(tmp_path / "out"), "--record-database", make_database()])
     with pytest.raises(ConfigError, match="The record's database cannot be used: "):
         run(["--out", str(tmp_path / "out"), "--record-database", "postgresql://nobody@127.0.0.1:1/none"])

@@ -133,6 +133,24 @@ def test_a_person_deletes_a_picture_that_was_lost_and_stored_again(kept):
     assert kept.states() == {sha256: "expired", other: "kept"}
     assert kept.bytes() == SIZE
     assert [entry[:2] for entry in kept.audit()] == [("admin", "delete a picture")]
+    assert deletions(kept) == {sha256: (True, "admin"), other: (False, None)}
+
+
+def deletions(kept):
+    """Returns whether each picture has a time of deletion, and by whom it was deleted."""
+    rows = kept.read(pictures.c.sha256, pictures.c.deleted_at, pictures.c.deleted_by)
+    return {bytes(sha256): (at is not None, who) for sha256, at, who in rows}
+
+
+def test_a_deletion_is_forgotten_when_the_picture_arrives_again(kept):
+    by_rule, by_person = kept.add(RetentionClass.GOOD, days=40), kept.add(RetentionClass.DEFECT)
+    retention = kept.retention(RetentionRules({RetentionClass.GOOD: 30}, None, 0.0))
+    retention.run()
+    retention.delete_picture(by_person, 1, "anna")
+    assert deletions(kept) == {by_rule: (True, None), by_person: (True, "anna")}
+    for sha256 in (by_rule, by_person):
+        kept.add_row(sha256, RetentionClass.DEFECT, datetime.now(UTC))
+    assert deletions(kept) == dict.fromkeys((by_rule, by_person), (False, None))
 
 
 def test_the_size_limit_deletes_the_lowest_class_and_the_oldest_first(kept, monkeypatch):
