@@ -331,6 +331,9 @@ class Settings(BaseSettings):
     train_keys: Path | None = None
     """file of NAME:SHA256 lines, keys of training workers, which may fetch training jobs and nothing else;
     without it there are no workers"""
+    local_role: UserRole = "quality"
+    """role of everybody on this machine while there are neither users nor keys, on a loopback address that
+    nobody else can reach"""
     openid_issuer: Annotated[str, AfterValidator(_issuer_address)] | None = None
     """address of an OpenID Connect provider at which people log in, for example
     https://login.plant/realms/plant; needs public-url, openid-client and openid-roles"""

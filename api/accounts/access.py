@@ -35,9 +35,9 @@ class AccessControl:
     """Decides whether requests are allowed.
 
     An API key counts first, then the session of a user. Without either, a request is allowed if its role
-    needs none: `predict` unless the service has keys for it, and up to `quality` if there are neither keys
-    nor users, and only programs of this machine reach the service: it listens on a loopback address, has no
-    public address or allowed hosts, and no proxy has passed the request on.
+    needs none: `predict` unless the service has keys for it, and up to `settings.local_role` if there are
+    neither keys nor users, and only programs of this machine reach the service: it listens on a loopback
+    address, has no public address or allowed hosts, and no proxy has passed the request on.
 
     Args:
         find_record: Returns the record, which contains the users; None without one, or before the start.
@@ -49,6 +49,7 @@ class AccessControl:
         self.keyring = keyring
         is_published = settings.public_url is not None or bool(settings.allowed_hosts)
         self._is_local = is_loopback(settings.host) and not is_published
+        self._local_role = settings.local_role
         self._keeps_record = settings.record != "off"
         self._find_record = find_record
         self._has_provider = settings.openid_issuer is not None
@@ -104,7 +105,9 @@ class AccessControl:
         if not self._keeps_record or self.keyring.has_keys or await self.has_users():
             return
         if self._is_local:
-            logger.info("No users: everybody on this machine may read and review. %s", HOW_TO_ADD)
+            logger.info(
+                "No users: everybody on this machine has the role %s. %s", self._local_role, HOW_TO_ADD
+            )
         else:
             logger.warning("No users and no keys: nobody may read or review the record. %s", HOW_TO_ADD)
 
@@ -121,8 +124,10 @@ class AccessControl:
             raise
 
     async def _needs_caller(self, role: Role, request: Request) -> bool:
-        if role in ("predict", "train") or self.keyring.requires_key(key_role_for(role)):
+        if role in ("predict", "train"):
             return self.keyring.requires_key(key_role_for(role))
+        if self.keyring.has_keys or not includes(self._local_role, role):
+            return True
         return not (self._is_local and _is_local_client(request)) or await self.has_users()
 
     async def _explain_log_in(self, role: Role, request: Request) -> None:

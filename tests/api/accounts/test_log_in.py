@@ -287,6 +287,17 @@ def test_without_users_the_record_is_open_on_the_loopback_address_only(
         assert "python -m api user add" in answer.json()["detail"]
 
 
+def test_without_users_the_role_of_everybody_on_the_machine_is_a_setting(make_app, tmp_path, serve):
+    words = {"record": "required", "record_folder": tmp_path / "record", "local_role": "engineer"}
+    with serve(make_app(**words)) as client:
+        browser = Browser(client)
+        assert browser.code("GET", RECORDS) == (200, None)
+        assert browser.code("POST", "/v1/admin/models/unnamed/reload") == (404, "model_not_found")
+        assert browser.code("GET", "/v1/users") == (403, "admin_off")
+    with serve(make_app(**words, host="0.0.0.0")) as client:
+        assert Browser(client).code("POST", "/v1/admin/models/unnamed/reload") == (403, "admin_off")
+
+
 def test_without_users_a_client_behind_a_proxy_is_not_local(app, serve):
     with serve(app) as client:
         transport = httpx.ASGITransport(app, client=("203.0.113.5", 1))
