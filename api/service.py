@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from api.delivery.opcua_access import CheckLogin
 from api.delivery.receivers import Receivers, create_receivers
@@ -36,6 +36,9 @@ from api.shadow.shadowing import Shadowing
 from segdec.artifact import STABLE
 from segdec.process_memory import memory_limit
 from segdec.schemas import ModelDetail, ModelIdentity, ReloadAnswer
+
+if TYPE_CHECKING:
+    from api.data_sets.data_set_store import DataSetStore
 
 T = TypeVar("T")
 
@@ -125,6 +128,7 @@ class Service:
         self.recording: Recording = create_recording(
             settings, metrics, self.receivers.sinks, self.receivers.set_zone
         )
+        self.data_sets = _create_data_sets(settings, self.recording)
         self.shadowing = Shadowing(
             self.models,
             self.inference_thread,
@@ -367,6 +371,15 @@ class Service:
         await asyncio.to_thread(self.inference_thread.close, CLOSE_TIMEOUT_S)
         await asyncio.to_thread(self.recording.close)
         await asyncio.to_thread(self.receivers.close)
+
+
+def _create_data_sets(settings: Settings, recording: Recording) -> "DataSetStore | None":
+    """Creates the data sets beside the record; None if no record is kept."""
+    if recording.record is None:
+        return None
+    from api.data_sets.data_set_store import create_data_set_store  # needs the group `record`
+
+    return create_data_set_store(settings, recording.record)
 
 
 def _log_failure(work: "Future[None]") -> None:

@@ -164,6 +164,16 @@ def caller_of(request: Request) -> str:
     return request.state.user or request.state.key or ""
 
 
+def author_of(request: Request) -> str:
+    """Returns who makes a change: the user or the key, or without one the address."""
+    return caller_of(request) or unknown_person(request)
+
+
+def unknown_person(request: Request) -> str:
+    """Returns whom the audit log names if there is neither a user nor a key."""
+    return f"unknown person at {request.client.host if request.client else 'an unknown address'}"
+
+
 def _is_local_client(request: Request) -> bool:
     """Returns whether a program of this machine sent a request; false if a trusted proxy passed it on."""
     return request.client is not None and is_loopback(request.client.host)

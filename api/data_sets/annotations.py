@@ -24,7 +24,7 @@ class NewAnnotation:
     Attributes:
         label: `good`, a class of the data set, `ignore`; None = the label is withdrawn.
         mask: Digest of the mask's file; None = no mask.
-        is_boxes: Whether the mask has rectangles around the defects instead of their pixels; false without a mask.
+        is_boxes: Whether the mask has rectangles around the defects, not their pixels; false without a mask.
         source: Where it comes from.
         author: Who decided.
         at: The time.

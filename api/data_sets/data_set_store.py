@@ -20,6 +20,8 @@ Args = TypeVarTuple("Args")
 T = TypeVar("T")
 FOLDER = "data_sets"
 """Of the files, in the folder of the record or below the URL of its pictures."""
+MAX_DECODINGS = 1
+"""Pictures of data sets that are decoded at the same time: inspections need the processors and the memory."""
 logger = logging.getLogger(__name__)
 
 
@@ -36,7 +38,7 @@ class DataSetStore:
 
     def __init__(self, record: Record, open_files: Callable[[], PictureStore], retry_after_s: int) -> None:
         self._record, self._open_files, self._retry_after_s = record, open_files, retry_after_s
-        self._opening = asyncio.Lock()
+        self._opening, self._decoding = asyncio.Lock(), asyncio.Semaphore(MAX_DECODINGS)
         self._files: PictureStore | None = None
 
     async def read(self, query: Callable[[Connection, *Args], T], *args: *Args) -> T:
@@ -68,9 +70,10 @@ class DataSetStore:
         stored = await self._open()
         return await self._record.stream(lambda engine: make(engine, stored))
 
-    async def run_in_thread(self, function: Callable[[], T]) -> T:
-        """Runs a slow function in a thread."""
-        return await self._record.run_in_thread(function)
+    async def decode(self, function: Callable[[], T]) -> T:
+        """Runs a function that decodes or encodes a picture in a thread, few at the same time."""
+        async with self._decoding:
+            return await asyncio.to_thread(function)
 
     async def _open(self) -> PictureStore:
         """Returns the store of the files; the first call checks it and removes files without a row."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from api.settings import Settings
-from segdec.config import InputConfig
 from segdec.errors import ImageError
 from segdec.images import CheckSize, Photograph, decode_image, encode_png
 
@@ -32,10 +31,11 @@ class EncodedPhotograph:
     data: bytes
     name: str
 
-    def decode(self, settings: Settings, config: InputConfig, check_size: CheckSize) -> Photograph:
-        """Decodes the file to uint8 [H, W, C] for a model's input. Call it in a thread.
+    def decode(self, settings: Settings, white_level: int | None, check_size: CheckSize) -> Photograph:
+        """Decodes the file to uint8 [H, W, C]. Call it in a thread.
 
-        `check_size` is called with height and width before any pixel is decoded, and may raise.
+        `white_level` is that of the model's input. `check_size` is called with height and width before any
+        pixel is decoded, and may raise.
 
         Raises:
             ImageError: If the file is not a complete photograph of a supported kind.
@@ -46,7 +46,7 @@ class EncodedPhotograph:
                 self.name,
                 max_pixels=settings.max_pixels,
                 max_side=settings.max_side,
-                white_level=config.white_level,
+                white_level=white_level,
                 accept_webp=settings.accept_webp,
                 check_size=check_size,
             )

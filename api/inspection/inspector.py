@@ -277,7 +277,7 @@ class Inspection:
     def _read(self, source: Source) -> Photograph:
         if isinstance(source, EncodedPhotograph):
             reserve = partial(self._reserve_memory, name=source.name)
-            return source.decode(self._inspector.settings, self._model.config.input, reserve)
+            return source.decode(self._inspector.settings, self._model.config.input.white_level, reserve)
         self._reserve_memory(source.shape[0], source.shape[1], "The photograph")
         return Photograph(source, PIXELS, bit_depth=8)
 

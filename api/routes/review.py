@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.accounts.access import unknown_person
 from api.errors import document_problems
 from api.records.filters import Filters
 from api.records.record import Record
@@ -107,7 +108,7 @@ async def next_tasks(
 ) -> ReviewTasks:
     """The next tasks, leased to this session for five minutes."""
     asked = await read_json_body(request, service, NextTasks, deadline)
-    who = _name(request, asked.reviewer) or _unknown(request)
+    who = _name(request, asked.reviewer) or unknown_person(request)
     holder = LeaseHolder(asked.session, client_of(request), who)
     return await record.write(
         review_tasks.next_tasks, holder, asked.count, asked.skip, asked.station, datetime.now(UTC)
@@ -136,7 +137,7 @@ async def put_review(
     if sent.mask is not None:
         mask = await record.run_in_thread(partial(parse_corrected_mask, sent.mask.png, row, sent.label))
     now, reviewer = datetime.now(UTC), _name(request, sent.reviewer)
-    change = ReviewChange(row["id"], seen, sent.session, reviewer or _unknown(request), now)
+    change = ReviewChange(row["id"], seen, sent.session, reviewer or unknown_person(request), now)
     changed = await _write(
         record, set_review, change, ReviewDecision(sent.label, now, reviewer, sent.reason, mask)
     )
@@ -154,7 +155,7 @@ async def delete_review(
     reviewer: QueryName = None,
 ) -> Response:
     """Undoes the last review: the one before is restored, or the record is queued again."""
-    who = _name(request, reviewer) or _unknown(request)
+    who = _name(request, reviewer) or unknown_person(request)
     change = ReviewChange(record_id, seen, session, who, datetime.now(UTC), client_of(request))
     changed = await _write(record, undo_review, change)
     record.metrics.undone.inc()
@@ -171,11 +172,6 @@ def _name(request: Request, reviewer: str | None) -> str:
     if request.state.user:
         return str(request.state.user)
     return "/".join(filter(None, (request.state.key, (reviewer or "").strip())))
-
-
-def _unknown(request: Request) -> str:
-    """Returns whom the audit log names if there is neither a key nor a reviewer."""
-    return f"unknown person at {request.client.host if request.client else 'an unknown address'}"
 
 
 async def _write(

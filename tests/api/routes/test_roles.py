@@ -59,6 +59,17 @@ operator       GET             /v1/records/{record_id}/messages
 operator       GET             /v1/records/{record_id}/overlay
 operator       GET             /v1/records/{record_id}/qr-code
 operator       GET             /v1/settings
+reviewer       GET             /v1/data-sets
+reviewer       GET             /v1/data-sets/{data_set_id}
+reviewer       POST            /v1/data-sets/{data_set_id}/missing
+reviewer       POST            /v1/data-sets/{data_set_id}/next
+reviewer       GET             /v1/data-sets/{data_set_id}/photographs
+reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}
+reviewer       PUT             /v1/data-sets/{data_set_id}/photographs/{photograph_id}/annotation
+reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}/annotations
+reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}/image
+reviewer       POST DELETE     /v1/data-sets/{data_set_id}/photographs/{photograph_id}/lease
+reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}/mask
 reviewer       POST            /v1/review/next
 reviewer       GET             /v1/review/agreement
 reviewer       GET             /v1/review/statistics
@@ -80,6 +91,10 @@ engineer       POST            /v1/admin/models/{name}/thresholds
 engineer       POST            /v1/admin/outbox/retry
 engineer       POST            /v1/admin/outbox/{event_id}/discard
 engineer       POST            /v1/admin/outbox/{event_id}/retry
+engineer       POST            /v1/data-sets
+engineer       PATCH           /v1/data-sets/{data_set_id}
+engineer       POST            /v1/data-sets/{data_set_id}/photographs
+engineer       DELETE          /v1/data-sets/{data_set_id}/photographs/{photograph_id}
 engineer       PUT DELETE      /v1/settings/{name}
 administrator  GET POST        /v1/users
 administrator  PUT DELETE      /v1/users/{name}

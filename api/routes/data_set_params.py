@@ -1,0 +1,40 @@
+"""Parameters and dependencies of the routes of data sets."""
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Query
+from starlette.responses import Response
+
+from api.data_sets.data_set_store import DataSetStore
+from api.errors import document_problems
+from api.routes.body_schemas import BINARY_SCHEMA
+from api.routes.dependencies import ServiceDep
+from api.routes.number_text import WHOLE_NUMBER
+from api.routes.record_filters import MAX_ID
+
+MAX_NUMBER = 2**31 - 1
+"""Largest number of a version."""
+DataSetId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
+PhotographId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
+VersionNumber = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_NUMBER)]
+AfterId = Annotated[int, WHOLE_NUMBER, Query(ge=0, le=MAX_ID, description="only ids above it")]
+BODY_PROBLEMS = (400, 404, 408, 409, 413, 415, 503, 504)
+
+
+def describe_file(*kinds: str) -> dict[str, Any]:
+    """Returns the part of a route that describes a file as its answer."""
+    content = {kind: {"schema": BINARY_SCHEMA} for kind in kinds}
+    return {
+        "response_class": Response,
+        "responses": {200: {"content": content}, **document_problems(400, 404, 503)},
+    }
+
+
+async def get_data_sets(service: ServiceDep) -> DataSetStore:
+    """Returns the data sets."""
+    data_sets = service.data_sets
+    assert data_sets is not None, "these routes are served only with a record"
+    return data_sets
+
+
+DataSetsDep = Annotated[DataSetStore, Depends(get_data_sets)]

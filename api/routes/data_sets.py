@@ -1,0 +1,123 @@
+"""Data sets: created, listed, changed. Served if the service records."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+
+from api.accounts.access import author_of
+from api.data_sets import definitions
+from api.data_sets.photographs import find_missing
+from api.data_sets.schemas import DataSet, DataSetList, MissingPhotographs
+from api.errors import document_problems
+from api.routes.body_schemas import describe_json_body
+from api.routes.data_set_params import BODY_PROBLEMS, DataSetId, DataSetsDep
+from api.routes.dependencies import ServiceDep
+from api.routes.json_body import read_json_body
+from api.routes.request_params import DeadlineDep, RequiredName
+from api.routes.roles import require_role
+
+router = APIRouter(prefix="/v1/data-sets", tags=["data sets"])
+
+MAX_DIGESTS = 1000
+MISSING_BYTES = 128 * 1024
+"""Largest body that names digests."""
+READ, CHANGE = require_role("reviewer"), require_role("engineer")
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Classes = Annotated[list[RequiredName], Field(max_length=200)]
+
+
+class NewDataSet(BaseModel):
+    """A data set to create."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: RequiredName
+    classes: Classes = Field([], description="of defects, in the order of their mask values 1, 2, …")
+
+
+class DataSetChange(BaseModel):
+    """What to change of a data set."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: RequiredName | None = Field(None, description="null: not changed")
+    add_classes: Classes = Field([], description="are added at the end; a class is never removed")
+
+
+class KnownDigests(BaseModel):
+    """Photographs that a client could send."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sha256: list[Digest] = Field(max_length=MAX_DIGESTS, description="of each file, hexadecimal")
+
+
+@router.get("", responses=document_problems(503), dependencies=READ)
+async def list_data_sets(data_sets: DataSetsDep) -> DataSetList:
+    """All data sets, by name."""
+    return await data_sets.read(definitions.list_data_sets)
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses=document_problems(*BODY_PROBLEMS),
+    openapi_extra=describe_json_body(NewDataSet),
+    dependencies=CHANGE,
+)
+async def create_data_set(
+    request: Request, service: ServiceDep, data_sets: DataSetsDep, deadline: DeadlineDep
+) -> DataSet:
+    """Creates an empty data set."""
+    sent = await read_json_body(request, service, NewDataSet, deadline)
+    who, now = author_of(request), datetime.now(UTC)
+    number = await data_sets.write(definitions.create_data_set, sent.name, sent.classes, who, now)
+    return await data_sets.read(definitions.show_data_set, number)
+
+
+@router.get("/{data_set_id}", responses=document_problems(400, 404, 503), dependencies=READ)
+async def show_data_set(data_sets: DataSetsDep, data_set_id: DataSetId) -> DataSet:
+    """One data set with the numbers of its photographs."""
+    return await data_sets.read(definitions.show_data_set, data_set_id)
+
+
+@router.patch(
+    "/{data_set_id}",
+    responses=document_problems(*BODY_PROBLEMS),
+    openapi_extra=describe_json_body(DataSetChange),
+    dependencies=CHANGE,
+)
+async def change_data_set(
+    request: Request,
+    service: ServiceDep,
+    data_sets: DataSetsDep,
+    data_set_id: DataSetId,
+    deadline: DeadlineDep,
+) -> DataSet:
+    """Renames a data set, or adds classes."""
+    sent = await read_json_body(request, service, DataSetChange, deadline)
+    change = definitions.change_data_set
+    await data_sets.write(change, data_set_id, sent.name, sent.add_classes, author_of(request))
+    return await data_sets.read(definitions.show_data_set, data_set_id)
+
+
+@router.post(
+    "/{data_set_id}/missing",
+    responses=document_problems(*BODY_PROBLEMS),
+    openapi_extra=describe_json_body(KnownDigests),
+    dependencies=READ,
+)
+async def list_missing(
+    request: Request,
+    service: ServiceDep,
+    data_sets: DataSetsDep,
+    data_set_id: DataSetId,
+    deadline: DeadlineDep,
+) -> MissingPhotographs:
+    """Which photographs the data set does not have, so that an interrupted transfer continues."""
+    sent = await read_json_body(request, service, KnownDigests, deadline, MISSING_BYTES)
+    digests = [bytes.fromhex(digest) for digest in dict.fromkeys(sent.sha256)]
+    return await data_sets.read(find_missing, data_set_id, digests)
