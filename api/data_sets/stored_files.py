@@ -1,4 +1,4 @@
-"""Files of the data sets, each stored before its row.
+"""Files of the data sets, and of training, each stored before its row.
 
 Until the row is committed, the file has a mark. After a crash, the first use deletes marked files without a
 row. The retention rules of the record do not concern these files.
@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, Table, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.records.database import write_transaction
@@ -22,8 +22,19 @@ from api.records.tables import data_set_files, store
 from segdec.errors import ConfigError
 
 T = TypeVar("T")
-FILE_COLUMNS = ("sha256", "bytes", "format", "width", "height", "thumbnail")
 logger = logging.getLogger(__name__)
+
+
+class StorableFile(Protocol):
+    """A file to be stored; it has an attribute for each column of its table."""
+
+    @property
+    def data(self) -> bytes:
+        """Its content."""
+
+    @property
+    def sha256(self) -> bytes:
+        """Digest of the content."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +66,15 @@ class NewFile:
 
 
 def store_with_rows(
-    engine: Engine, stored: PictureStore, files: Sequence[NewFile], change: Callable[[Connection], T]
+    engine: Engine,
+    stored: PictureStore,
+    files: Sequence[StorableFile],
+    change: Callable[[Connection], T],
+    table: Table = data_set_files,
 ) -> T:
     """Stores files and makes a change that names them, in one transaction: both stay, or neither.
+
+    The rows of the files are in `table`.
 
     Raises:
         SQLAlchemyError, OSError: If database or store cannot be written.
@@ -67,13 +84,13 @@ def store_with_rows(
         for file in files:
             stored.put(file.sha256, file.data)
         with write_transaction(engine) as connection:
-            _add_rows(connection, files)
+            _add_rows(connection, files, table)
             for file in files:
                 if not stored.contains(file.sha256):  # another service has deleted it meanwhile
                     stored.put(file.sha256, file.data)
             result = change(connection)
     except BaseException:
-        _discard(engine, stored, digests)
+        _discard(engine, stored, digests, table)
         raise
     try:
         stored.clear_marks(*digests)
@@ -82,45 +99,46 @@ def store_with_rows(
     return result
 
 
-def _add_rows(connection: Connection, files: Sequence[NewFile]) -> None:
+def _add_rows(connection: Connection, files: Sequence[StorableFile], table: Table) -> None:
     if files:
-        statement = insert_into(connection.dialect.name, data_set_files).on_conflict_do_nothing()
-        connection.execute(
-            statement, [{name: getattr(file, name) for name in FILE_COLUMNS} for file in files]
-        )
+        statement = insert_into(connection.dialect.name, table).on_conflict_do_nothing()
+        rows = [{column.name: getattr(file, column.name) for column in table.c} for file in files]
+        connection.execute(statement, rows)
 
 
-def _discard(engine: Engine, stored: PictureStore, digests: Sequence[bytes]) -> None:
+def _discard(engine: Engine, stored: PictureStore, digests: Sequence[bytes], table: Table) -> None:
     """Deletes the files of a failed change; if that fails too, the next start does it."""
     if digests:
         with suppress(SQLAlchemyError, OSError), write_transaction(engine) as connection:
-            remove_orphans(connection, stored, digests)
+            remove_orphans(connection, stored, digests, table)
 
 
-def remove_orphans(connection: Connection, stored: PictureStore, marked: Sequence[bytes]) -> None:
+def remove_orphans(
+    connection: Connection, stored: PictureStore, marked: Sequence[bytes], table: Table = data_set_files
+) -> None:
     """Deletes those marked files that have no row, and clears the marks of the others."""
-    table = data_set_files.c
+    column = table.c.sha256
     known = {
         sha256
         for sha256 in marked
-        if connection.execute(select(table.bytes).where(table.sha256 == sha256)).first() is not None
+        if connection.execute(select(column).where(column == sha256)).first() is not None
     }
     stored.clear_marks(*known)
     stored.delete(*set(marked) - known)
 
 
-def check_same_record(connection: Connection, stored: PictureStore) -> None:
+def check_same_record(connection: Connection, stored: PictureStore, table: Table = data_set_files) -> None:
     """Rejects files of another record, which `remove_orphans` would delete; a new store gets the record's id.
 
     Raises:
         ConfigError: If the id in the store is not that of the record.
     """
     record_id, found = connection.execute(select(store.c.id)).scalar_one(), stored.read_id()
-    if found is None and connection.execute(select(data_set_files.c.bytes).limit(1)).first() is None:
+    if found is None and connection.execute(select(table.c.sha256).limit(1)).first() is None:
         stored.write_id(found := record_id)
     if found != record_id:
         raise ConfigError(
-            f"The files of data sets in {stored.location} belong to the record {found}, the database to "
+            f"The files in {stored.location} belong to the record {found}, the database to "
             f"{record_id}. Expected both from one record: restore both from one backup. If they do belong "
             f"together, write {record_id} into {stored.location}/{STORE_ID}."
         )

@@ -16,6 +16,7 @@ from tests.api.records.filled_record import make_row, stock
 
 LATER_TABLES = (
     *("changed_settings", "scheduled_reports", "deliveries"),
+    *("training_files", "training_chunks", "training_events", "training_workers", "training_jobs"),
     *("data_set_annotations", "data_set_versions", "data_set_photographs", "data_set_files", "data_sets"),
 )
 
@@ -39,6 +40,7 @@ def test_changed_tables_need_a_migration():
         "0010": "5a6f66eb87c6659f",
         "0011": "5b171de12cb85e4b",
         "0012": "c3221081df8c4215",
+        "0013": "38d55e226b134e5e",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"
@@ -82,7 +84,7 @@ def test_a_newer_schema_is_rejected(engine):
     with write_transaction(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(
-        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0012"
+        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0013"
     ):
         migrate(engine)
 

@@ -1,0 +1,1 @@
+"""Training jobs: what engineers order, and what training workers lease, report and upload."""

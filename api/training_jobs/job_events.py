@@ -1,0 +1,60 @@
+"""What happens in training jobs: states, metrics and printed lines, in their order."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select
+
+from api.records.tables import training_events
+from api.training_jobs.schemas import EventKind, JobEvent, JobEventPage
+
+MAX_EVENTS = 20_000
+"""Of a job; later metrics and output are not stored."""
+table = training_events.c
+
+
+@dataclass(frozen=True)
+class NewEvent:
+    """An event to be stored; its content becomes JSON."""
+
+    kind: EventKind
+    content: Any
+
+
+def add_state_event(connection: Connection, job_id: int, text: str, now: datetime) -> None:
+    """Adds a sentence about the state of a job."""
+    _insert(connection, job_id, [NewEvent("state", text)], now)
+
+
+def add_events(connection: Connection, job_id: int, events: Sequence[NewEvent], now: datetime) -> None:
+    """Adds events of a worker as far as the job has room for them."""
+    count = connection.execute(select(func.count()).where(table.job_id == job_id)).scalar_one()
+    kept = events[: max(0, MAX_EVENTS - count)]
+    _insert(connection, job_id, kept, now)
+    if len(kept) < len(events) and kept:
+        add_state_event(
+            connection, job_id, "Later metrics and output are not stored: there are too many.", now
+        )
+
+
+def _insert(connection: Connection, job_id: int, events: Sequence[NewEvent], now: datetime) -> None:
+    rows = [
+        {"job_id": job_id, "at": now, "kind": event.kind, "content": json.dumps(event.content)}
+        for event in events
+    ]
+    if rows:
+        connection.execute(insert(training_events), rows)
+
+
+def list_events(connection: Connection, job_id: int, after: int, limit: int) -> JobEventPage:
+    """Returns up to `limit` events with ids above `after`."""
+    statement = select(training_events).where(table.job_id == job_id, table.id > after)
+    rows = connection.execute(statement.order_by(table.id).limit(limit + 1)).mappings().all()
+    events = [
+        JobEvent(id=row["id"], at=row["at"], kind=row["kind"], content=json.loads(row["content"]))
+        for row in rows[:limit]
+    ]
+    return JobEventPage(events=events, next_after=events[-1].id if len(rows) > limit else None)

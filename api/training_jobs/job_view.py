@@ -1,0 +1,97 @@
+"""Training jobs and workers as JSON."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, select
+
+from api.records.tables import data_sets, training_jobs, training_workers
+from api.training_jobs.jobs import ACTIVE, COLUMNS, find_job
+from api.training_jobs.schemas import (
+    JobSettings,
+    JobState,
+    TrainingJob,
+    TrainingJobPage,
+    TrainingWorker,
+    TrainingWorkerList,
+)
+
+table = training_jobs.c
+COPIED = (
+    *("id", "model", "version", "data_set_version", "retrain_of", "created_at", "created_by", "state"),
+    *("request", "attempts", "worker", "started_at", "ended_at", "reason"),
+)
+PARSED = ("progress", "checkpoint", "outcome", "used")
+
+
+def show_job(connection: Connection, job_id: int, now: datetime) -> TrainingJob:
+    """Returns the answer about a job.
+
+    Raises:
+        RequestError: 404 if it does not exist.
+    """
+    find_job(connection, job_id)
+    row = connection.execute(_select().where(table.id == job_id)).mappings().one()
+    return _make_job(row, now)
+
+
+def list_jobs(
+    connection: Connection, state: JobState | None, before: int | None, limit: int, now: datetime
+) -> TrainingJobPage:
+    """Returns up to `limit` jobs with ids below `before`, the newest first; None = any."""
+    statement = _select().order_by(table.id.desc()).limit(limit + 1)
+    if state is not None:
+        statement = statement.where(table.state == state)
+    if before is not None:
+        statement = statement.where(table.id < before)
+    rows = connection.execute(statement).mappings().all()
+    jobs = [_make_job(row, now) for row in rows[:limit]]
+    return TrainingJobPage(jobs=jobs, next_before=jobs[-1].id if len(rows) > limit else None)
+
+
+def _select() -> Select[Any]:
+    facts = (data_sets.c.name.label("data_set_name"), table.panel.is_not(None).label("has_panel"))
+    return select(*COLUMNS, *facts).join_from(training_jobs, data_sets)
+
+
+def _make_job(row: RowMapping, now: datetime) -> TrainingJob:
+    until = row["leased_until"]
+    return TrainingJob(
+        **{name: row[name] for name in COPIED},
+        **{name: None if row[name] is None else json.loads(row[name]) for name in PARSED},
+        data_set=row["data_set_id"],
+        data_set_name=row["data_set_name"],
+        settings=JobSettings.model_validate_json(row["settings"]),
+        is_silent=row["state"] in ACTIVE and until is not None and until <= now,
+        has_panel=row["has_panel"],
+    )
+
+
+def read_panel(connection: Connection, job_id: int) -> bytes | None:
+    """Returns the picture of a job's predictions, a PNG; None if there is none yet.
+
+    Raises:
+        RequestError: 404 if the job does not exist.
+    """
+    find_job(connection, job_id)
+    found = connection.execute(select(table.panel).where(table.id == job_id)).scalar()
+    return None if found is None else bytes(found)
+
+
+def list_workers(connection: Connection) -> TrainingWorkerList:
+    """Returns all workers, by name."""
+    active = select(table.worker, table.id).where(table.state.in_(ACTIVE))
+    jobs = dict(map(tuple, connection.execute(active)))
+    names = ("name", "key", "version", "first_seen_at", "seen_at", "problem")
+    rows = connection.execute(select(training_workers).order_by(training_workers.c.name)).mappings()
+    return TrainingWorkerList(
+        workers=[
+            TrainingWorker(
+                **{name: row[name] for name in names},
+                machine=json.loads(row["machine"]),
+                job=jobs.get(row["name"]),
+            )
+            for row in rows
+        ]
+    )

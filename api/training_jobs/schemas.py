@@ -1,0 +1,159 @@
+"""Answers about training jobs, as JSON."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from segdec.schemas import AnswerPart
+
+JobState = Literal["queued", "leased", "running", "done", "failed", "cancelled"]
+"""`leased`: a worker fetches the data; `running`: it trains."""
+EventKind = Literal["state", "metrics", "output"]
+Command = Literal["continue", "cancel", "stop"]
+"""What a worker must do: go on, stop without a model, or stop with the best weights so far."""
+
+
+class JobSettings(AnswerPart):
+    """The settings of a job; null: chosen by the training."""
+
+    minutes: float = Field(description="time limit of the training")
+    encoder: str | None = Field(None, description="see `python -m training encoders`")
+    area: int | None = Field(None, description="pixels of the network's input")
+    classes: list[str] | None = Field(
+        None,
+        description="classes of defects that are learned: photographs of other classes are left out, and "
+        "their areas in masks are ignored",
+    )
+
+
+class CheckpointFacts(AnswerPart):
+    """The last checkpoint that a worker uploaded."""
+
+    position: str = Field(description="of the training, for example `stage joint, step 120`")
+    version: str = Field(description="of the product that wrote it")
+    at: datetime
+
+
+class UsedModel(AnswerPart):
+    """Where the model of a job was put."""
+
+    who: str
+    at: datetime
+
+
+class TrainingJob(AnswerPart):
+    """A training job."""
+
+    id: int
+    model: str = Field(description="name of the model")
+    version: str = Field(description="of the model")
+    data_set: int
+    data_set_name: str
+    data_set_version: int
+    settings: JobSettings
+    retrain_of: int | None = Field(description="the job from which it took over the settings")
+    created_at: datetime
+    created_by: str
+    state: JobState
+    request: Literal["cancel", "stop"] | None = Field(description="that a person made and the worker gets")
+    attempts: int = Field(description="leases since the last checkpoint")
+    worker: str | None = Field(description="that has the job, or had it last")
+    is_silent: bool = Field(description="the worker has not been heard of for longer than its lease")
+    started_at: datetime | None
+    ended_at: datetime | None
+    reason: str | None = Field(description="why it failed, or what happened last")
+    progress: dict[str, Any] | None = Field(description="as the worker reports it: phase, stage, step, …")
+    checkpoint: CheckpointFacts | None
+    outcome: dict[str, Any] | None = Field(description="of a finished job: rating, metrics and thresholds")
+    used: UsedModel | None = Field(description="null: the model was not put into use")
+    has_panel: bool = Field(description="whether there is a picture of predictions")
+
+
+class TrainingJobPage(AnswerPart):
+    """Training jobs, the newest first."""
+
+    jobs: list[TrainingJob]
+    next_before: int | None = Field(description="`before` of the next page; null: this is the last one")
+
+
+class JobEvent(AnswerPart):
+    """Something that happened in a job."""
+
+    id: int
+    at: datetime
+    kind: EventKind = Field(
+        description="state: a sentence; metrics: a record of the training's log; output: printed lines"
+    )
+    content: Any
+
+
+class JobEventPage(AnswerPart):
+    """Events of a job, in their order. A job that continued from a checkpoint repeats records of metrics."""
+
+    events: list[JobEvent]
+    next_after: int | None = Field(description="`after` of the next page; null: these are all so far")
+
+
+class TrainingWorker(AnswerPart):
+    """A program that trains."""
+
+    name: str
+    key: str = Field(description="name of its key")
+    version: str = Field(description="of the product")
+    machine: dict[str, Any] = Field(description="as it describes itself: system, processors, GPUs")
+    first_seen_at: datetime
+    seen_at: datetime
+    problem: str | None = Field(description="why it got no job; null: none")
+    job: int | None = Field(description="that it has now")
+
+
+class TrainingWorkerList(AnswerPart):
+    """All workers, by name."""
+
+    workers: list[TrainingWorker]
+
+
+# === For workers ===
+
+
+class SentFile(AnswerPart):
+    """A file of a checkpoint or a result: its path and the digests of its chunks, in order."""
+
+    path: str
+    chunks: list[str] = Field(description="SHA-256, hexadecimal")
+
+
+class LeasedJob(AnswerPart):
+    """A job that a worker has leased."""
+
+    id: int
+    lease: str = Field(description="for the header X-Lease of all further requests")
+    lease_s: float = Field(description="duration of the lease; each heartbeat renews it")
+    model: str
+    version: str
+    settings: JobSettings
+    data_set_name: str
+    data_set_version: int
+    digest: str = Field(description="SHA-256 of the manifest, hexadecimal")
+    classes: list[str]
+    checkpoint: list[SentFile] | None = Field(description="to continue from; null: start")
+    checkpoint_position: str | None
+
+
+class Lease(AnswerPart):
+    """A leased job; null if none is queued."""
+
+    job: LeasedJob | None
+
+
+class HeartbeatAnswer(AnswerPart):
+    """What the worker must do next."""
+
+    command: Command
+
+
+class MissingChunks(AnswerPart):
+    """Which of the named chunks are not stored yet."""
+
+    missing: list[str]
