@@ -14,6 +14,7 @@ from starlette.staticfiles import StaticFiles
 
 from api import catalogues
 from api.roles import UserRole
+from api.service import Service
 from api.settings import Settings
 
 STATIC = Path(__file__).parents[1] / "static"
@@ -34,8 +35,15 @@ HEADERS = {
 LINKS = "<!-- pages -->"
 """Placeholder for the links to the other pages and the choice of the language."""
 
-ACCOUNT = '<span id="account"></span><script type="module" src="static/shared/account.js"></script>'
-"""Who is logged in; beside the links if there can be users, which are stored in the record."""
+ZONE = "<!-- zone -->"
+"""Placeholder for the time zone of the plant."""
+
+ZONE_AND_ACCOUNT = (
+    f'<span id="zone" data-zone="{ZONE}" title="Time zone of the plant">'
+    f'<span>Times:</span> <span translate="no">{ZONE}</span></span>'
+    '<span id="account"></span><script type="module" src="static/shared/account.js"></script>'
+)
+"""The zone of all times on the page, and who is logged in; beside the links if a record is kept."""
 
 
 class PageEntry(NamedTuple):
@@ -78,35 +86,39 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
     None of it needs an API key: a page asks the user for one.
     """
     swagger = Path(str(files("fastapi_offline"))) / "static"
-    routes = [_page(API, ()), _folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")]
+    routes = [_page(API, (), settings), _folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")]
     if settings.page:
         if settings.record == "off":
             pages = served = [INSPECTION, MODELS]
         else:
             pages = list(RECORD_PAGES)
             served = [*pages, PART]
-        account = "" if settings.record == "off" else ACCOUNT
-        routes += [_page(page, [*pages, API], account) for page in served]
+        of_record = "" if settings.record == "off" else ZONE_AND_ACCOUNT
+        routes += [_page(page, [*pages, API], settings, of_record) for page in served]
         folders = ["shared", "vendor", *(page.folder for page in served)]
         routes += [_folder(f"/static/{name}", STATIC / name) for name in folders]
         routes.append(_folder("/static/languages", catalogues.FOLDER))
     app.router.routes.extend(routes)
 
 
-def _page(page: PageEntry, pages: Iterable[PageEntry], account: str = "") -> Route:
-    text = render(page, pages, account)
+def _page(page: PageEntry, pages: Iterable[PageEntry], settings: Settings, of_record: str = "") -> Route:
+    text = render(page, pages, of_record)
 
-    async def respond(request: Request) -> Response:  # noqa: ARG001
-        return HTMLResponse(text, headers=HEADERS)
+    async def respond(request: Request) -> Response:
+        service: Service | None = request.app.state.service
+        current = settings if service is None else service.record_settings  # the zone can be changed
+        return HTMLResponse(text.replace(ZONE, escape(current.record_zone)), headers=HEADERS)
 
     return Route(page.path, respond, include_in_schema=False)
 
 
-def render(page: PageEntry, pages: Iterable[PageEntry], account: str = "") -> str:
-    """Returns a page in English, with links to `pages`; its script `language.js` translates it."""
+def render(page: PageEntry, pages: Iterable[PageEntry], of_record: str = "") -> str:
+    """Returns a page in English, with links to `pages` and `of_record` beside them; its script `language.js`
+    translates it.
+    """
     text = (STATIC / page.folder / "index.html").read_text("utf-8")
     links = "".join(_link(other, here=other == page) for other in pages)
-    return text.replace(LINKS, links + _language_select() + account)
+    return text.replace(LINKS, links + _language_select() + of_record)
 
 
 def _language_select() -> str:

@@ -38,7 +38,7 @@ class EnglishText(NamedTuple):
 def english_texts() -> Iterator[EnglishText]:
     """Yields all texts that are translated."""
     for page in PAGES:
-        yield from texts_of_html(pages.render(page, [*PAGES, pages.API]), page.folder)
+        yield from texts_of_html(pages.render(page, [*PAGES, pages.API], pages.ZONE_AND_ACCOUNT), page.folder)
     for path in SCRIPTS:
         yield from texts_of_script(path.read_text("utf-8"), str(path.relative_to(API)))
     for path in sorted(API.rglob("*.py")):

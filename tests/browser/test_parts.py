@@ -4,7 +4,9 @@ import io
 import json
 import re
 import zipfile
+from datetime import UTC, datetime
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
@@ -145,6 +147,33 @@ def test_a_printed_page_has_a_qr_code(visit, service):
     page.emulate_media(media="print")
     expect(page.locator("#qr-code")).to_be_visible()
     assert page.locator("#qr-code").evaluate("image => image.decode().then(() => image.naturalWidth)") > 60
+
+
+def test_times_are_those_of_the_plant(visit, tmp_path):
+    """Summer time in New York ends on 1 November 2026 and begins on 8 March. The browser is in Tokyo."""
+    with serving(tmp_path, record_zone="America/New_York") as service:
+        with httpx.Client(base_url=service.address) as http:
+            number = inspect(http, part_image(), "4711")
+            inspected = datetime.fromisoformat(http.get(f"v1/records/{number}").json()["inspected_at"])
+        local = inspected.astimezone(ZoneInfo("America/New_York"))
+        page = visit(service.address, timezone_id="Asia/Tokyo", locale="en-GB").open("parts")
+        expect(page.locator("#zone")).to_have_text("Times: America/New_York")
+        expect(page.locator("tbody td").nth(4)).to_contain_text(f"{local:%H:%M:%S}")
+        with page.expect_request("**/v1/records?**") as asked:
+            search(page, since=f"{local:%Y-%m-%dT%H:%M}")
+        assert f"{inspected.astimezone(UTC):%Y-%m-%dT%H%%3A%M}%3A00.000Z" in asked.value.url
+        expect(page.locator("#summary")).to_have_text("1 inspection")
+        moments = page.evaluate(
+            """async (times) => {
+                const { momentOf } = await import("/static/shared/plant_time.js");
+                return times.map(momentOf);
+            }""",
+            ["2026-07-01T12:00", "2026-11-01T12:00", "2026-03-08T01:30", "2026-03-08T03:30", "", "x"],
+        )
+        hours = ["07-01T16:00", "11-01T17:00", "03-08T06:30", "03-08T07:30"]
+        assert moments == [*(f"2026-{hour}:00.000Z" for hour in hours), None, None]
+        page.goto(f"{service.address}parts/{number}")
+        expect(page.locator("#facts")).to_contain_text(f"{local:%H:%M:%S} (America/New_York)")
 
 
 @pytest.mark.slow

@@ -4,7 +4,8 @@ import { changeText } from "../shared/change_text.js";
 import { byId, createElement, setText } from "../shared/dom.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
-import { partName, timeText } from "../shared/record_text.js";
+import { timeText } from "../shared/plant_time.js";
+import { partName } from "../shared/record_text.js";
 import { Credentials } from "../shared/credentials.js";
 
 const PAGE_SIZE = 100;

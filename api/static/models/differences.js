@@ -4,7 +4,7 @@ import { attempt } from "../shared/attempt.js";
 import { ContactSheet } from "../shared/contact_sheet.js";
 import { createElement } from "../shared/dom.js";
 import { formatNumber, translate } from "../shared/language.js";
-import { timeText } from "../shared/record_text.js";
+import { timeText } from "../shared/plant_time.js";
 import { verdictBadge } from "../shared/verdict_badge.js";
 
 /** A section of the model `name` that loads the photographs when the user opens it; `count` is their number. */

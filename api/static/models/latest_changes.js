@@ -3,7 +3,7 @@
 import { changeText } from "../shared/change_text.js";
 import { byId, createElement } from "../shared/dom.js";
 import { translate } from "../shared/language.js";
-import { timeText } from "../shared/record_text.js";
+import { timeText } from "../shared/plant_time.js";
 import { newestOfEach, undoSteps } from "./undo.js";
 
 /** Shows `changes` of the audit log, the newest first; `undo(change)` undoes one. */

@@ -1,7 +1,8 @@
 // What the page of a part says about a record.
 
 import { translate } from "../shared/language.js";
-import { scoreText, timeText, verdictText } from "../shared/record_text.js";
+import { timeText, timeTextWithZone } from "../shared/plant_time.js";
+import { scoreText, verdictText } from "../shared/record_text.js";
 
 /** Score and thresholds. */
 export function scoreSentence({ answer, refusal }) {
@@ -51,7 +52,7 @@ export function factsOf({ answer, refusal, ...record }) {
   const { model, image } = answer ?? refusal;
   const metadata = Object.entries(record.metadata).map(([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)]);
   return [
-    [translate("Inspected"), timeText(record.inspected_at)],
+    [translate("Inspected"), timeTextWithZone(record.inspected_at)],
     [translate("Station"), record.station || "–"],
     [translate("Part"), record.part_id ?? "–"],
     ...metadata,

@@ -1,7 +1,8 @@
 // A row of the table of results.
 
 import { createElement } from "../shared/dom.js";
-import { partName, scoreText, servingLabel, timeText } from "../shared/record_text.js";
+import { timeText } from "../shared/plant_time.js";
+import { partName, scoreText, servingLabel } from "../shared/record_text.js";
 import { verdictBadge } from "../shared/verdict_badge.js";
 
 /** Adds the row of a record. */

@@ -2,6 +2,7 @@
 
 import { byId, createElement } from "../shared/dom.js";
 import { formatNumber, translate, translateCount } from "../shared/language.js";
+import { beginOfToday } from "../shared/plant_time.js";
 
 const DAY_MS = 86_400_000;
 const DAYS = 7;
@@ -9,13 +10,12 @@ const DAYS = 7;
 /** Shows the statistics of today and of the last days; `requests` fetches them. */
 export async function showStatistics(requests) {
   byId("statistics").showModal();
-  const now = new Date();
-  const midnight = new Date(now.getFullYear(), now.getMonth(), now.getDate());
-  const spans = [[translate("Today"), midnight], [translateCount(DAYS, "Last day", "Last {count} days"), new Date(now - DAYS * DAY_MS)]];
+  const earlier = new Date(Date.now() - DAYS * DAY_MS).toISOString();
+  const spans = [[translate("Today"), beginOfToday()], [translateCount(DAYS, "Last day", "Last {count} days"), earlier]];
   byId("statistics-periods").replaceChildren(...spans.map(([title]) => spanSection(title, [createElement("p", "hint", translate("Loading …"))])));
   const sections = spans.map(async ([title, since]) => {
     try {
-      return spanSection(title, describe(await requests.statistics(since.toISOString(), null, requests.station)));
+      return spanSection(title, describe(await requests.statistics(since, null, requests.station)));
     } catch (error) {
       return spanSection(title, [createElement("p", "trouble", error.message)]);
     }

@@ -2,9 +2,8 @@
 
 import { byId, createElement } from "../shared/dom.js";
 import { formatNumber, translate, translateCount } from "../shared/language.js";
-import {
-  verdictKind, thresholdText, timeText, partName, scoreText, servingLabel, verdictText,
-} from "../shared/record_text.js";
+import { timeText } from "../shared/plant_time.js";
+import { verdictKind, thresholdText, partName, scoreText, servingLabel, verdictText } from "../shared/record_text.js";
 import { reasonText, reviewText } from "./format.js";
 
 const MAX_RECENT = 4; // recent verdicts

@@ -4,7 +4,7 @@ import { attempt } from "../shared/attempt.js";
 import { byId, createElement, setText } from "../shared/dom.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { formatNumber, translate } from "../shared/language.js";
-import { timeText } from "../shared/record_text.js";
+import { timeText } from "../shared/plant_time.js";
 import { Credentials } from "../shared/credentials.js";
 import { currentSession } from "../shared/session.js";
 import { SettingRequests } from "./requests.js";

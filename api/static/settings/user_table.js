@@ -3,7 +3,7 @@
 import { attempt } from "../shared/attempt.js";
 import { byId, createElement, setText } from "../shared/dom.js";
 import { translate } from "../shared/language.js";
-import { timeText } from "../shared/record_text.js";
+import { timeText } from "../shared/plant_time.js";
 import { roleText } from "../shared/role_text.js";
 
 const ROLES = ["operator", "reviewer", "quality", "engineer", "administrator"];

@@ -1,10 +1,8 @@
 // Texts about recorded inspections.
 
-import { formatDecimals, formatNumber, LOCALE, translate } from "./language.js";
+import { formatDecimals, formatNumber, translate } from "./language.js";
 
 export const NOT_INSPECTED = "not_inspected";
-
-const moments = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "medium" });
 
 const VERDICTS = {
   good: translate("Good"),
@@ -40,11 +38,6 @@ export function limitsText({ score, review }) {
   const exact = (value) => formatNumber(value, { maximumSignificantDigits: 6 });
   if (review === null) return translate("defect from {threshold}", { threshold: exact(score) });
   return translate("review from {review}, defect from {threshold}", { review: exact(review), threshold: exact(score) });
-}
-
-/** A time in the user's time zone. */
-export function timeText(moment) {
-  return moments.format(new Date(moment));
 }
 
 /** The name of a part. */

@@ -1,6 +1,7 @@
 // A form that filters the record; the address of the page holds the same values.
 
 import { byId, createElement } from "./dom.js";
+import { momentOf } from "./plant_time.js";
 
 const TIMES = ["since", "until"];
 const DEFAULT_KEY = "lot"; // of the metadata
@@ -74,13 +75,13 @@ export class SearchForm {
   }
 }
 
-/** Values of the fields as the service expects them: times with a zone, and the metadata as one value. */
+/** Values of the fields as the service expects them: times of the plant with their zone, and the metadata as one value. */
 function toQuery(values) {
   const query = new URLSearchParams(values);
   for (const name of TIMES) {
-    const moment = new Date(query.get(name) ?? NaN);
+    const moment = momentOf(query.get(name));
     query.delete(name);
-    if (!Number.isNaN(moment.getTime())) query.set(name, moment.toISOString());
+    if (moment !== null) query.set(name, moment);
   }
   const [key, value] = [query.get("key") ?? DEFAULT_KEY, query.get("value")];
   query.delete("key");

@@ -1,6 +1,7 @@
 // Downloads reports of a shift, a day, a week or a lot.
 
 import { byId } from "../shared/dom.js";
+import { momentOf } from "../shared/plant_time.js";
 import { saveFile } from "../shared/save_file.js";
 
 /** Connects the buttons; `query()` are the fields of the page, and `attempt(ask)` runs a request and shows its error. */
@@ -19,7 +20,7 @@ export function enableReports(requests, query, attempt) {
 function reportQuery(search) {
   const names = ["station", "metadata"].filter((name) => search.has(name));
   const asked = new URLSearchParams(names.map((name) => [name, search.get(name)]));
-  const moment = new Date(byId("report-at").value);
-  if (!Number.isNaN(moment.getTime())) asked.set("at", moment.toISOString());
+  const moment = momentOf(byId("report-at").value);
+  if (moment !== null) asked.set("at", moment);
   return asked;
 }

@@ -64,6 +64,18 @@ def test_pages_link_to_the_served_pages(make_app, serve, tmp_path, record, links
         assert client.get(f"/parts/{5000 * '7'}").status_code == review.status_code
 
 
+def test_pages_have_the_time_zone_of_the_plant(make_app, serve, tmp_path, key_files):
+    given = {"record_folder": tmp_path / "record", "record_zone": "Asia/Tokyo"}
+    with serve(make_app(record="required", admin_keys=key_files["admin_keys"], **given)) as client:
+        for path in ("/", "/parts", "/parts/7"):
+            assert 'data-zone="Asia/Tokyo"' in client.get(path).text
+        change, headers = {"value": "Europe/Berlin"}, {"X-API-Key": "admin"}
+        client.request("PUT", "/v1/settings/record_zone", json=change, headers=headers).raise_for_status()
+        assert 'data-zone="Europe/Berlin"' in client.get("/parts").text
+    with serve(make_app(record="off", record_zone="Asia/Tokyo")) as client:
+        assert "data-zone" not in client.get("/").text
+
+
 @pytest.mark.parametrize("page", sorted(STATIC.glob("*/index.html")), ids=lambda page: page.parent.name)
 def test_pages_work_below_the_prefix_of_a_proxy(page):
     addresses = re.findall(r'(?:href|src)="([^"]+)"', page.read_text("utf-8"))
