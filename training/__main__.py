@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from segdec.artifact import MANIFEST
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
 from segdec.runtime.cli import (
@@ -41,7 +42,8 @@ CHECK_USAGE = (
 )
 CALIBRATE_USAGE = (
     "Usage: python -m training calibrate RUN [--folds K | --by RUN…] [--threshold.field value]… "
-    "(chooses new calibration and thresholds of a finished run)"
+    "(chooses new calibration and thresholds of a finished run); "
+    "python -m training calibrate MODEL --threshold.score SCORE (sets that of an exported model)"
 )
 SIGNALS = (
     "SIGTERM and Ctrl-C save a checkpoint and exit with code 75 and 130; the same command without --fresh "
@@ -230,6 +232,9 @@ def calibrate(words: list[str]) -> None:
     more.add_argument("--folds", type=int, default=0)
     more.add_argument("--by", type=Path, nargs="+", default=[], metavar="RUN")
     options, fields = parser.parse_known_args(words)
+    if (options.run / MANIFEST).is_file():  # a run has none
+        _calibrate_model(options.run, words[1:])
+        return
     import_tensorflow(trains=options.folds > 0)
     from training.calibrate import calibrate_run
     from training.distribution.interruption import RunInterruptedError
@@ -251,6 +256,13 @@ def calibrate(words: list[str]) -> None:
     except RunInterruptedError as stop:
         print(f"{stop} Repeat the command to resume.", file=sys.stderr)
         raise SystemExit(stop.exit_code) from None
+
+
+def _calibrate_model(model: Path, words: list[str]) -> None:
+    from training.model_threshold import read_score, set_model_threshold
+
+    for line in set_model_threshold(model, read_score(model, words)):
+        print(line)
 
 
 def _threshold_fields() -> Iterator[str]:

@@ -12,6 +12,7 @@ from datasets.name_lists import read_name_list
 from datasets.near_duplicates import normalized_thumbnail
 from datasets.sample import Record
 from datasets.splitting import SPLITS
+from segdec.artifact import OperatingPoint, OperatingPoints, PartShare, open_artifact, write_artifact
 from segdec.config import Thresholds
 from segdec.errors import ConfigError, RunError
 
@@ -116,6 +117,69 @@ def test_a_score_that_is_set_keeps_all_other_choices(run, capsys, monkeypatch):
     assert after.operating_points[1:] == before.operating_points[1:]
     assert printed.startswith(f"Defective from a score of 0.400, as set; calibrated on {before.chosen_by}.")
     assert "At this threshold " in printed
+
+
+# === Exported models ===
+
+
+def with_points(folder, thresholds, points, build):
+    """Writes a copy of the tiny model with other thresholds and operating points."""
+    manifest = open_artifact(build).manifest
+    changes = {"thresholds": thresholds, "operating_points": points}
+
+    def copy(staged):
+        shutil.copytree(build, staged, dirs_exist_ok=True)
+        for name in ("manifest.json", "manifest.sha256"):
+            (staged / name).unlink()
+        return manifest.model_copy(update=changes)
+
+    write_artifact(folder, copy)
+    return folder
+
+
+def test_a_score_is_set_in_an_exported_model(tiny_artifact, tmp_path, capsys):
+    share = PartShare(count=1, parts=20, low=0.0, high=0.3)
+    points = [
+        OperatingPoint(goal="chosen", threshold=0.5, rejected=share, missed=None),
+        OperatingPoint(goal="lowest cost", threshold=0.25, rejected=share, missed=share),
+    ]
+    own = OperatingPoints(measured_on="40 photographs", points=tuple(points))
+    former = Thresholds(score=0.5, mask=0.6, review=0.3)
+    model = with_points(tmp_path / "model", former, own, tiny_artifact)
+    (model / "signatures").mkdir()
+    (model / "signatures" / f"{16 * 'a'}.sig").write_bytes(bytes(64))
+    before = open_artifact(model)
+    main(["calibrate", str(model), "--threshold.score", "0.4"])
+    printed, after = capsys.readouterr().out, open_artifact(model)
+    after.check_files()
+    assert after.manifest.thresholds == Thresholds(score=0.4, mask=0.6, review=0.3)
+    assert after.manifest.files == before.manifest.files and after.sha256 != before.sha256
+    chosen, offered = after.manifest.operating_points.points
+    assert (chosen.threshold, chosen.rejected, offered) == (0.4, None, points[1])
+    assert after.manifest.warnings[-1].startswith("The threshold was set from 0.500 to 0.400 after")
+    assert "Defective from a score of 0.400, before from 0.500." in printed
+    assert "signatures were removed" in printed and not (model / "signatures").exists()
+    main(["calibrate", str(model), "--threshold.score=0.25"])
+    printed, last = capsys.readouterr().out, open_artifact(model).manifest
+    assert last.thresholds == Thresholds(score=0.25, mask=0.6) and "review, 0.300, is not below" in printed
+    assert last.operating_points.points[0].missed == share
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "is an exported model. Expected --threshold.score"),
+        (["--threshold.miss-cost", "3"], "is an exported model. Expected --threshold.score"),
+        (["--threshold.score", "0.4", "--folds", "3"], "is an exported model. Expected --threshold.score"),
+        (["--threshold.score", "40"], "score: Input should be less than 1 (got '40')"),
+    ],
+)
+def test_other_settings_of_an_exported_model_are_refused(tiny_artifact, capsys, words, said):
+    before = open_artifact(tiny_artifact).sha256
+    with pytest.raises(SystemExit):
+        main(["calibrate", str(tiny_artifact), *words])
+    assert said in capsys.readouterr().err
+    assert open_artifact(tiny_artifact).sha256 == before
 
 
 def test_other_settings_end_a_score_that_was_set(run):
