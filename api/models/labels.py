@@ -102,13 +102,17 @@ def _roll_back(labels: Labels) -> dict[str, str]:
         ", which a promotion gives to the version before it. To make any other version stable, make it the "
         "candidate and promote it."
     )
-    return _move_stable(labels, PREVIOUS, "no_previous", reason)
+    moved = _move_stable(labels, PREVIOUS, "no_previous", reason)
+    is_stable = moved.get(CANDIDATE) == moved[STABLE]  # another candidate stays in shadow mode
+    return {label: version for label, version in moved.items() if not (is_stable and label == CANDIDATE)}
 
 
 PROMOTE = LabelChange("promote", _promote)
 """Makes the candidate stable, and the stable version `previous`."""
 ROLL_BACK = LabelChange("roll back", _roll_back)
-"""Makes the previous version stable. A second request changes nothing."""
+"""Makes the previous version stable; a candidate stays, unless it is that version. A second request changes
+nothing.
+"""
 
 
 @dataclass(frozen=True)

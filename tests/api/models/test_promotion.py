@@ -62,6 +62,19 @@ def test_other_labels_stay(client, shelf):
     assert shelf.labels == {"stable": "1", "canary": "3"}
 
 
+def test_a_rollback_keeps_the_candidate_unless_it_becomes_stable(client, shelf):
+    shelf.put("2"), shelf.put("3")
+    choose(client, "2"), ask(client, "promote"), choose(client, "3")
+    assert shelf.labels == {"stable": "2", "previous": "1", "candidate": "3"}
+    assert ask(client, "rollback").json()["removed"] == ["2"]
+    assert shelf.labels == {"stable": "1", "candidate": "3"}
+    assert served(client) == {"1": ["stable"], "3": ["candidate"]}
+    ask(client, "promote"), choose(client, "1")
+    assert shelf.labels == {"stable": "3", "previous": "1", "candidate": "1"}
+    ask(client, "rollback")
+    assert shelf.labels == {"stable": "1"} and served(client) == {"1": ["stable"]}
+
+
 def test_without_labels_the_served_version_stays_stable(client, shelf, part):
     assert shelf.labels is None
     shelf.put("2"), shelf.put("3")
