@@ -81,11 +81,9 @@ def test_a_photograph_is_stored_as_it_was_sent(engineer, create):
 
 def test_thumbnails_of_large_photographs_are_small_and_have_their_colours(engineer, create):
     pixels = np.full((500, 1000, 3), (200, 30, 60), np.uint8)
-    sent = engineer.post(f"{create()}/photographs", content=encode_png(pixels), headers=PNG).json()[
-        "photograph"
-    ]
-    path = f"{SETS}/{engineer.get(SETS).json()['data_sets'][-1]['id']}"
-    thumbnail = engineer.get(f"{path}/photographs/{sent['id']}/image?form=thumbnail").content
+    path = f"{create()}/photographs"
+    sent = engineer.post(path, content=encode_png(pixels), headers=PNG).json()["photograph"]
+    thumbnail = engineer.get(f"{path}/{sent['id']}/image?form=thumbnail").content
     decoded = decode_image(thumbnail, "t").pixels
     assert decoded.shape == (160, 320, 3)
     np.testing.assert_allclose(decoded.mean(axis=(0, 1)), (200, 30, 60), atol=3)
