@@ -182,6 +182,32 @@ def _make_version(row: Mapping[Any, Any]) -> Version:
     )
 
 
+@dataclass(frozen=True)
+class ExportedVersion:
+    """What an export of a version needs beside its files.
+
+    Attributes:
+        digest: Of its manifest.
+        classes: Of defects, in the order of their mask values.
+        sizes: Height and width of each photograph by its digest, px.
+    """
+
+    digest: bytes
+    classes: Sequence[str]
+    sizes: Mapping[bytes, tuple[int, int]]
+
+
+def find_exported(connection: Connection, data_set_id: int, number: int) -> ExportedVersion:
+    """Returns what an export of a version needs; raises as `find_version`."""
+    row, files = find_version(connection, data_set_id, number), data_set_files.c
+    statement = select(files.sha256, files.height, files.width).join_from(
+        data_set_photographs, data_set_files, files.sha256 == photographs.sha256
+    )
+    found = connection.execute(statement.where(photographs.data_set_id == data_set_id))
+    sizes = {bytes(sha256): (height, width) for sha256, height, width in found}
+    return ExportedVersion(bytes(row["digest"]), classes_of(row), sizes)
+
+
 def find_file(connection: Connection, data_set_id: int, sha256: bytes) -> RowMapping:
     """Returns the row of a file of the data set: of a photograph, or of a mask.
 

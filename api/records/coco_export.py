@@ -6,23 +6,22 @@ inspections.zip
 """
 
 import json
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Engine
 
+from api.records.coco_regions import find_regions
 from api.records.filters import Filters
 from api.records.inspection import Row
 from api.records.queries import LISTED_COLUMNS
 from api.records.search import NOT_DEFECTIVE, inspection_pages
 from api.records.storage.pictures import PictureStore
 from api.records.tables import inspections
-from segdec.imaging.run_lengths import encode_box_run_lengths
+from api.records.zip_stream import ZipStream
 from segdec.mask_decoding import unpack_mask
 from segdec.runtime.identifiers import UNSURE
 from segdec.schemas import MaskAnswer
@@ -37,27 +36,6 @@ FACTS = ("station", "part_id", "label", "score", "reviewed_label", "reviewer")
 """Columns that an image has besides the fields of the format."""
 
 
-class _Chunks:
-    """A file to which a ZIP is written; its content is taken away in pieces."""
-
-    def __init__(self) -> None:
-        self._written = bytearray()
-
-    def write(self, data: bytes) -> int:
-        self._written += data
-        return len(data)
-
-    def flush(self) -> None:
-        """Does nothing: the content is in memory."""
-
-    close = flush
-
-    def take(self) -> bytes:
-        taken = bytes(self._written)
-        self._written.clear()
-        return taken
-
-
 def export_coco(engine: Engine, pictures: PictureStore, filters: Filters) -> Iterator[bytes]:
     """Yields the file in pieces; inspections whose photograph is gone are left out.
 
@@ -65,18 +43,18 @@ def export_coco(engine: Engine, pictures: PictureStore, filters: Filters) -> Ite
         SQLAlchemyError: If the database does not answer.
         OSError: If a photograph cannot be read.
     """
-    chunks, annotations = _Chunks(), _Annotations()
-    with zipfile.ZipFile(chunks, "w") as file:
-        for row in _rows(engine, filters):
-            picture = pictures.get(bytes(row["picture"])) if row["picture_state"] == "kept" else None
-            if picture is None:
-                continue
-            file.writestr(annotations.add(row), picture)
-            yield chunks.take()
-            if len(annotations.images) == MAX_PHOTOGRAPHS:
-                break
-        file.writestr("annotations.json", json.dumps(annotations.content()), zipfile.ZIP_DEFLATED)
-    yield chunks.take()
+    stream, annotations = ZipStream(), _Annotations()
+    for row in _rows(engine, filters):
+        picture = pictures.get(bytes(row["picture"])) if row["picture_state"] == "kept" else None
+        if picture is None:
+            continue
+        stream.add(annotations.add(row), picture)
+        yield stream.take()
+        if len(annotations.images) == MAX_PHOTOGRAPHS:
+            break
+    stream.add_text("annotations.json", json.dumps(annotations.content()))
+    stream.close()
+    yield stream.take()
 
 
 def _rows(engine: Engine, filters: Filters) -> Iterator[Row]:
@@ -120,7 +98,7 @@ class _Annotations:
     ) -> None:
         for value in np.unique(pixels[pixels > 0]).tolist():
             category = self._category(names.get(value, label))
-            for region in _regions(pixels == value):
+            for region in find_regions(pixels == value):
                 number = len(self._regions) + 1
                 self._regions.append({"id": number, "image_id": record_id, "category_id": category, **region})
 
@@ -134,18 +112,3 @@ class _Annotations:
 
 def _mask(row: Row) -> MaskAnswer:
     return MaskAnswer.model_validate_json(row["reviewed_mask"] or row["mask"])
-
-
-def _regions(mask: NDArray[np.bool_]) -> Iterator[dict[str, Any]]:
-    """Yields segmentation, box and area of each connected part of a mask [H, W]."""
-    count, numbers, facts, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
-    size = (mask.shape[0], mask.shape[1])
-    for number in range(1, count):
-        left, top, width, height, area = facts[number].tolist()
-        box = numbers[top : top + height, left : left + width] == number
-        yield {
-            "segmentation": {"size": list(size), "counts": encode_box_run_lengths(box, left, top, size)},
-            "bbox": [left, top, width, height],
-            "area": area,
-            "iscrowd": 0,
-        }

@@ -46,10 +46,10 @@ class FilledDataSet:
         new = NewPhotograph(photograph_file(number), **{"name": str(number), **facts})
         return self.write(add_photograph, new, "Ada", NOW, files=[new.file])
 
-    def annotate(self, photograph_id, label, mask=None, based_on=None, author="Ada", session=None, at=NOW):
+    def annotate(self, photograph_id, label, mask=None, based_on=None, author="Ada", session=None, **facts):
         """Adds an annotation; returns its id."""
         file = None if mask is None else make_class_mask(mask, label, CLASSES)
-        new = NewAnnotation(label, None if file is None else file.sha256, "drawn", author, at)
+        new = NewAnnotation(label, None if file is None else file.sha256, "drawn", author, NOW, **facts)
         files = [] if file is None else [file]
         return self.write(annotate, photograph_id, new, based_on, session, files=files)
 

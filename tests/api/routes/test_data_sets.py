@@ -2,7 +2,10 @@
 
 import base64
 import hashlib
+import io
+import json
 import uuid
+import zipfile
 
 import numpy as np
 import pytest
@@ -26,6 +29,7 @@ def engineer(tmp_path_factory):
 @pytest.fixture
 def create(engineer):
     """Creates a data set; returns its path."""
+
     def create_one(name=None, classes=("scratch", "dent")):
         body = {"name": name or uuid.uuid4().hex, "classes": list(classes)}
         answer = engineer.post(SETS, json=body)
@@ -45,6 +49,9 @@ def send(client, path, number, **query):
 
 def encode(mask):
     return base64.b64encode(encode_png(mask)).decode()
+
+
+DENT = {"label": "dent", "mask": encode(mask_of((2, 2, 3), (255, 20, 30)))}
 
 
 def test_a_data_set_is_created_and_changed(engineer, create):
@@ -220,3 +227,57 @@ def test_data_sets_survive_a_restart(folder):
         assert problem(answer) == (503, "record_unavailable")
         assert "belong to another record" in answer.json()["detail"]
         assert client.get("/v1/records").status_code == 200
+
+
+# === Versions ===
+
+
+def test_versions_are_made_fetched_and_compared(engineer, create):
+    path = create()
+    assert problem(engineer.post(f"{path}/versions", json={})) == (409, "nothing_labelled")
+    numbers = [send(engineer, path, number, name=f"part {number}")["id"] for number in range(3)]
+    for number, body in zip(numbers, ({"label": "good"}, DENT), strict=False):
+        photograph = f"{path}/photographs/{number}/annotation"
+        engineer.put(photograph, json={"based_on": None, **body})
+    made = engineer.post(f"{path}/versions", json={"note": "first"})
+    assert (made.status_code, made.json()["number"], made.json()["counts"]["photographs"]) == (201, 1, 2)
+    manifest = engineer.get(f"{path}/versions/1/manifest")
+    assert hashlib.sha256(manifest.content).hexdigest() == made.json()["digest"]
+    lines = [json.loads(line) for line in manifest.text.splitlines()]
+    assert [line["label"] for line in lines] == ["good", "dent"]
+    for file in (lines[1]["image"], lines[1]["class_mask"]):
+        digest = file.split("/")[1].split(".")[0]
+        answer = engineer.get(f"{path}/versions/1/files/{digest}")
+        assert hashlib.sha256(answer.content).hexdigest() == digest
+        assert answer.headers["etag"] == f'"{digest}"'
+        other = create()
+        assert problem(engineer.get(f"{other}/versions/1/files/{digest}")) == (404, "version_not_found")
+    engineer.put(f"{path}/photographs/{numbers[2]}/annotation", json={"label": "good", "based_on": None})
+    engineer.post(f"{path}/versions", json={})
+    assert [one["number"] for one in engineer.get(f"{path}/versions").json()["versions"]] == [2, 1]
+    assert engineer.get(f"{path}/versions/1").json() == made.json()
+    compared = engineer.get(f"{path}/versions/compare?from=1&to=2").json()
+    assert (compared["added"], compared["unchanged"]) == (1, 2)
+    assert problem(engineer.get(f"{path}/versions/compare?from=1&to=3")) == (404, "version_not_found")
+
+
+def test_exports_are_files_with_a_name(engineer, create):
+    path = create()
+    photograph = f"{path}/photographs/{send(engineer, path, 1)['id']}/annotation"
+    engineer.put(photograph, json={"based_on": None, **DENT})
+    engineer.post(f"{path}/versions", json={})
+    for form, file in (("folder", "manifest.jsonl"), ("coco", "annotations.json")):
+        answer = engineer.get(f"{path}/versions/1/export?format={form}")
+        assert f"version-1-{form}.zip" in answer.headers["content-disposition"]
+        with zipfile.ZipFile(io.BytesIO(answer.content)) as exported:
+            assert file in exported.namelist()
+    assert problem(engineer.get(f"{path}/versions/1/export?format=csv")) == (400, "bad_parameter")
+    digest = photograph_file(1).sha256.hex()
+    lost = engineer.app.state.settings.record_folder / "data_sets" / digest[:2] / digest
+    lost.rename(lost.with_suffix(".away"))
+    try:
+        assert problem(engineer.get(f"{path}/versions/1/files/{digest}")) == (404, "file_lost")
+    finally:
+        lost.with_suffix(".away").rename(lost)
+    assert problem(engineer.get(f"{path}/versions/1/files/{digest[:-1]}x")) == (400, "bad_parameter")
+    assert problem(engineer.get(f"{path}/versions/1/files/{'0' * 64}")) == (404, "file_not_found")

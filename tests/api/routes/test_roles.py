@@ -70,6 +70,12 @@ reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photogra
 reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}/image
 reviewer       POST DELETE     /v1/data-sets/{data_set_id}/photographs/{photograph_id}/lease
 reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}/mask
+reviewer       GET             /v1/data-sets/{data_set_id}/versions
+reviewer       GET             /v1/data-sets/{data_set_id}/versions/compare
+reviewer       GET             /v1/data-sets/{data_set_id}/versions/{number}
+reviewer       GET             /v1/data-sets/{data_set_id}/versions/{number}/export
+reviewer       GET             /v1/data-sets/{data_set_id}/versions/{number}/files/{sha256}
+reviewer       GET             /v1/data-sets/{data_set_id}/versions/{number}/manifest
 reviewer       POST            /v1/review/next
 reviewer       GET             /v1/review/agreement
 reviewer       GET             /v1/review/statistics
@@ -95,6 +101,7 @@ engineer       POST            /v1/data-sets
 engineer       PATCH           /v1/data-sets/{data_set_id}
 engineer       POST            /v1/data-sets/{data_set_id}/photographs
 engineer       DELETE          /v1/data-sets/{data_set_id}/photographs/{photograph_id}
+engineer       POST            /v1/data-sets/{data_set_id}/versions
 engineer       PUT DELETE      /v1/settings/{name}
 administrator  GET POST        /v1/users
 administrator  PUT DELETE      /v1/users/{name}

@@ -1,0 +1,66 @@
+"""Compares two versions of a data set."""
+
+from collections import Counter
+
+from api.data_sets.schemas import ComparedPhotograph, VersionComparison
+from api.data_sets.versions import Entry, list_files, read_manifest
+
+MAX_SHOWN = 500
+"""Photographs in an answer."""
+NumberedManifest = tuple[int, bytes]
+"""Number and manifest of a version."""
+
+
+def compare_versions(first: NumberedManifest, second: NumberedManifest) -> VersionComparison:
+    """Returns in which photographs two versions differ; each is given by its number and manifest."""
+    before, after = (
+        {entry["image"]: entry for entry in read_manifest(content)} for _, content in (first, second)
+    )
+    counts: Counter[str] = Counter()
+    differing = []
+    for image in before.keys() | after.keys():
+        change = _compare(before.get(image), after.get(image))
+        counts.update(_kinds(change))
+        if change is not None:
+            differing.append(change)
+    differing.sort(key=lambda change: (change.name, change.sha256))
+    return VersionComparison(
+        from_version=first[0],
+        to_version=second[0],
+        **{kind: counts[kind] for kind in ("added", "removed", "relabelled", "masks_changed", "unchanged")},
+        photographs=differing[:MAX_SHOWN],
+    )
+
+
+def _compare(before: Entry | None, after: Entry | None) -> ComparedPhotograph | None:
+    """Returns the change of a photograph; None if it has none."""
+    shown = after or before
+    assert shown is not None
+    labels = [None if entry is None else entry["label"] for entry in (before, after)]
+    masks = [_mask_of(entry) for entry in (before, after) if entry is not None]
+    mask_changed = len(set(masks)) == 2
+    if labels[0] == labels[1] and not mask_changed:
+        return None
+    _, sha256 = next(list_files(shown))
+    return ComparedPhotograph(
+        sha256=sha256.hex(),
+        name=shown["name"],
+        label_before=labels[0],
+        label_after=labels[1],
+        mask_changed=mask_changed,
+    )
+
+
+def _mask_of(entry: Entry) -> tuple[str | None, ...]:
+    return entry.get("class_mask"), entry.get("supervision")
+
+
+def _kinds(change: ComparedPhotograph | None) -> list[str]:
+    if change is None:
+        return ["unchanged"]
+    if change.label_before is None:
+        return ["added"]
+    if change.label_after is None:
+        return ["removed"]
+    relabelled = ["relabelled"] if change.label_before != change.label_after else []
+    return relabelled + (["masks_changed"] if change.mask_changed else [])
