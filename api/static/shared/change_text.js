@@ -70,6 +70,34 @@ const SENTENCES = {
       old: valueText(before.value),
       value: valueText(after.value),
     }),
+  "create a data set": (name, { after }) =>
+    translate("{name} created the data set {data_set}.", { name, data_set: after.name }),
+  "change a data set": (name, { before, after }) =>
+    translate("{name} changed the data set {old}. It is called {data_set} and has the classes {classes}.", {
+      name,
+      old: before.name,
+      data_set: after.name,
+      classes: after.classes.join(", "),
+    }),
+  "remove a photograph": (name, { before }) =>
+    translate("{name} removed the photograph {photograph} from the data set {data_set}.", {
+      name,
+      photograph: before.name,
+      data_set: before.data_set,
+    }),
+  "add inspected photographs": (name, { after }) =>
+    translateCount(
+      after.count,
+      "{name} added {count} inspected photograph to the data set {data_set}.",
+      "{name} added {count} inspected photographs to the data set {data_set}.",
+      { name, data_set: after.data_set },
+    ),
+  "make a version of a data set": (name, { after }) =>
+    translate("{name} made version {version} of the data set {data_set}.", {
+      name,
+      version: after.version,
+      data_set: after.data_set,
+    }),
   "make a log-in link": (name, { after }) =>
     translate("{name} made a link with which {user} logs in.", { name, user: after.name }),
 };
