@@ -1,7 +1,7 @@
 """Exports of recorded inspections. Served if the service records."""
 
 from collections.abc import AsyncIterator, Iterable
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -10,9 +10,11 @@ from starlette.responses import Response, StreamingResponse
 
 from api.errors import RequestError, document_problems
 from api.records.coco_export import export_coco
+from api.records.file_names import name_export
 from api.records.table_export import TableFormat, day_filters, export_table
 from api.routes.body_schemas import BINARY_SCHEMA
-from api.routes.dependencies import take_export_slot
+from api.routes.dependencies import ServiceDep, take_export_slot
+from api.routes.downloads import save_as
 from api.routes.number_text import DATE
 from api.routes.record_filters import FIRST_DAY, LAST_DAY, FiltersDep, RecordDep, TextFilter
 from api.routes.roles import require_role
@@ -38,16 +40,18 @@ def _describe_files(kinds: Iterable[str]) -> dict[str, Any]:
     "/export", dependencies=[Depends(take_export_slot)], **_describe_files((*TABLE_TYPES.values(), ZIP))
 )
 async def export(
+    service: ServiceDep,
     record: RecordDep,
     filters: FiltersDep,
     form: Annotated[Literal["csv", "parquet", "coco"], Query(alias="format")] = "csv",
 ) -> StreamingResponse:
     """The inspections that a search finds: a table without masks, or photographs and masks."""
+    name = name_export(filters, ZoneInfo(service.record_settings.record_zone), datetime.now(UTC))
     if form == "coco":
         pieces = await record.stream(lambda engine: export_coco(engine, record.pictures, filters))
-        return _download(pieces, "inspections.zip", ZIP)
+        return _download(pieces, f"{name}.zip", ZIP)
     pieces = await record.stream(lambda engine: export_table(engine, filters, form))
-    return _download(pieces, f"inspections.{form}", TABLE_TYPES[form])
+    return _download(pieces, f"{name}.{form}", TABLE_TYPES[form])
 
 
 @router.get("/days/{day}", dependencies=[Depends(take_export_slot)], **_describe_files(TABLE_TYPES.values()))
@@ -61,12 +65,11 @@ async def export_day(
     """The inspections of a day as a table, the newest first, without masks and regions."""
     filters = day_filters(day, _find_zone(zone), station)
     pieces = await record.stream(lambda engine: export_table(engine, filters, form))
-    return _download(pieces, f"inspections-{day.isoformat()}.{form}", TABLE_TYPES[form])
+    return _download(pieces, f"segdec-inspections-{day.isoformat()}.{form}", TABLE_TYPES[form])
 
 
 def _download(pieces: AsyncIterator[bytes], name: str, media_type: str) -> StreamingResponse:
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(pieces, headers=headers, media_type=media_type)
+    return StreamingResponse(pieces, headers=save_as(name), media_type=media_type)
 
 
 def _find_zone(name: str) -> ZoneInfo:

@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 from starlette.responses import Response
 
 from api.errors import document_problems
+from api.records.file_names import name_report
 from api.records.line.shifts import ShiftPlan
 from api.records.reports.excel_report import write_excel
 from api.records.reports.pdf_report import write_pdf
@@ -16,6 +17,7 @@ from api.records.reports.report_content import read_content
 from api.records.reports.report_request import MEDIA_TYPES, ReportKind, make_report_request
 from api.routes.body_schemas import BINARY_SCHEMA
 from api.routes.dependencies import ServiceDep, take_export_slot
+from api.routes.downloads import save_as
 from api.routes.record_filters import LanguageDep, RecordDep, TagDep, TextFilter, Timestamp
 from api.routes.roles import require_role
 
@@ -46,12 +48,12 @@ async def show_report(
     signers = {model.identity.sha256: model.signed_by for model in service.models.all()}
     plan, now = ShiftPlan.from_settings(service.record_settings), datetime.now(UTC)
 
-    def write(engine: Engine) -> bytes:
+    def write(engine: Engine) -> tuple[str, bytes]:
         with engine.connect() as connection:
             request = make_report_request(connection, kind, plan, at or now, station, tag, language)
             content = replace(read_content(connection, request), signers=signers)
-        return write_pdf(content, now) if form == "pdf" else write_excel(content, engine)
+        name = f"{name_report(kind, request.span, request.zone, station, tag)}.{form}"
+        return name, write_pdf(content, now) if form == "pdf" else write_excel(content, engine)
 
-    file = await record.read_all(write)
-    headers = {"Content-Disposition": f'attachment; filename="report-{kind}.{form}"'}
-    return Response(file, headers=headers, media_type=MEDIA_TYPES[form])
+    name, file = await record.read_all(write)
+    return Response(file, headers=save_as(name), media_type=MEDIA_TYPES[form])

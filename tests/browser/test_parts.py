@@ -14,9 +14,20 @@ from playwright.sync_api import expect
 
 from segdec.images import encode_png
 from tests.browser.conftest import KEY, SCREENSHOTS, part_image, serving
+from tests.browser.test_log_in import add_people, log_in
 
 SIZES = {"large": (1920, 1080), "small": (1024, 768), "phone": (390, 844)}
 SCRIPT = "<img src=x onerror=alert(1)>"
+EXPORTS_FULL = {"status": 503, "code": "exports_full", "detail": "Wait for another export."}
+CHOOSE_FILE = """() => {
+    window.showSaveFilePicker = async ({ suggestedName }) => {
+        const pieces = [];
+        const write = (piece) => pieces.push(piece);
+        const close = async () => { window.written = [suggestedName, await new Blob(pieces).text()]; };
+        return { createWritable: async () => new WritableStream({ write, close }) };
+    };
+}"""
+"""Chooses a file in the memory, instead of the dialog of the browser."""
 
 
 def inspect(http, image, part, station="cam1", **metadata):
@@ -86,12 +97,64 @@ def test_results_are_shown_as_photographs_and_saved(visit, service):
     expect(page.locator("#table")).to_be_hidden()
     with page.expect_download() as saved:
         page.get_by_role("button", name="CSV").click()
-    assert saved.value.suggested_filename == "inspections.csv"
+    name = saved.value.suggested_filename
+    assert re.fullmatch(r"segdec-inspections-until-\d{4}-\d\d-\d\d-\d{4}-4711\.csv", name)
     assert len(saved.value.path().read_text().splitlines()) == 4
     with page.expect_download() as saved:
         page.get_by_role("button", name="COCO").click()
     with zipfile.ZipFile(io.BytesIO(saved.value.path().read_bytes())) as file:
         assert file.namelist() == ["images/3.png", "images/2.png", "images/1.png", "annotations.json"]
+
+
+def test_a_download_that_fails_is_explained(visit, service):
+    user = visit(service.address)
+    page = user.open("parts")
+    expect(page.locator("#summary")).to_have_text("9 inspections")
+    user.page.route("**/export?**", lambda route: route.fulfill(status=503, json=EXPORTS_FULL))
+    page.get_by_role("button", name="CSV").click()
+    expect(page.get_by_role("alert")).to_have_text("Wait for another export.")
+    user.page.unroute("**/export?**")
+    with page.expect_download():
+        page.get_by_role("button", name="CSV").click()
+    expect(page.get_by_role("alert")).to_be_hidden()
+
+
+def test_a_download_after_the_session_has_ended_asks_for_a_log_in(visit, tmp_path):
+    with serving(tmp_path, record_good_share=1) as service:
+        with httpx.Client(base_url=service.address) as http:
+            inspect(http, part_image(), "4711")
+        add_people(service)
+        page = visit(service.address).open("parts")
+        log_in(page, "anna")
+        expect(page.locator("#summary")).to_have_text("1 inspection")
+        page.context.clear_cookies()
+        page.get_by_role("button", name="CSV").click()
+        expect(page.locator("#user-name")).to_be_visible()
+        with page.expect_download() as saved:
+            log_in(page, "anna")
+        assert len(saved.value.path().read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("can_choose", [True, False], ids=["chosen file", "memory"])
+def test_a_download_with_a_key_has_the_name_of_the_service(visit, tmp_path, keys, can_choose):
+    with serving(tmp_path, review_keys=keys) as service:
+        page = visit(service.address).open("parts")
+        page.locator("#key").fill(KEY)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("button", name="Forget key")).to_be_visible()
+        page.evaluate("document.querySelector('#exports button').disabled = false")  # without a result
+        if can_choose:
+            page.evaluate(CHOOSE_FILE)
+            page.get_by_role("button", name="CSV").click()
+            page.wait_for_function("window.written")
+            name, text = page.evaluate("window.written")
+        else:
+            page.evaluate("window.showSaveFilePicker = undefined")
+            with page.expect_download() as saved:
+                page.get_by_role("button", name="CSV").click()
+            name, text = saved.value.suggested_filename, saved.value.path().read_text()
+        assert name.startswith("segdec-inspections-until-") and name.endswith(".csv")
+        assert text.startswith('"record_id",')
 
 
 def request_fewer(route):

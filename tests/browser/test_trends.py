@@ -82,7 +82,7 @@ def test_reports_are_saved(visit, service):
         with page.expect_download() as saved:
             page.get_by_role("button", name=name).click()
         assert saved.value.path().read_bytes().startswith(start)
-    assert saved.value.suggested_filename == "report-lot.xlsx"
+    assert saved.value.suggested_filename == "segdec-lot-L3.xlsx"
 
 
 @pytest.mark.slow

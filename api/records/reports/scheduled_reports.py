@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.records.database import write_transaction
+from api.records.file_names import name_report
 from api.records.language import Language, find_language
 from api.records.line.shifts import ShiftPlan
 from api.records.record import Record
@@ -110,8 +111,7 @@ class ScheduledReports:
         return make_report_request(connection, kind, plan, before, language=language)
 
     def _deliver(self, content: ReportContent, kind: ScheduledKind, engine: Engine, now: datetime) -> None:
-        begin = content.request.span.begin.astimezone(content.request.zone)
-        name = f"{kind}-{begin:%Y-%m-%d-%H%M}"
+        name = name_report(kind, content.request.span, content.request.zone)
         files = {f"{name}.pdf": write_pdf(content, now), f"{name}.xlsx": write_excel(content, engine)}
         if self._schedule.folder is not None:
             self._schedule.folder.mkdir(parents=True, exist_ok=True)

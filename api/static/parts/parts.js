@@ -3,6 +3,7 @@
 import { attempt } from "../shared/attempt.js";
 import { ContactSheet } from "../shared/contact_sheet.js";
 import { byId, setText } from "../shared/dom.js";
+import { download } from "../shared/download.js";
 import { translate, translateCount } from "../shared/language.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
@@ -10,12 +11,10 @@ import { timeText } from "../shared/plant_time.js";
 import { servingLabel } from "../shared/record_text.js";
 import { SearchForm } from "../shared/search_form.js";
 import { Credentials } from "../shared/credentials.js";
-import { saveFile } from "../shared/save_file.js";
 import { verdictBadge } from "../shared/verdict_badge.js";
 import { addRow } from "./table_row.js";
 
 const PAGE_SIZE = 50;
-const FILES = { csv: "inspections.csv", parquet: "inspections.parquet", coco: "inspections.zip" };
 
 const credentials = new Credentials(askForCredentials);
 const requests = new RecordRequests(credentials);
@@ -69,10 +68,12 @@ function summaryText() {
   return translateCount(found, "The newest inspection", "The newest {count} inspections");
 }
 
-async function download({ currentTarget: button }) {
+async function exportResults({ currentTarget: button }) {
+  const query = form.query;
+  query.set("format", button.dataset.form);
+  const showProblem = (error) => attempt(credentials, () => Promise.reject(error));
   button.disabled = true;
-  const file = await attempt(credentials, () => requests.export(form.query, button.dataset.form));
-  if (file) saveFile(file, FILES[button.dataset.form]);
+  await attempt(credentials, () => download(`v1/records/export?${query}`, credentials, showProblem));
   button.disabled = false;
 }
 
@@ -83,7 +84,7 @@ function showView() {
 }
 
 byId("more").addEventListener("click", loadPage);
-for (const button of document.querySelectorAll("#exports button")) button.addEventListener("click", download);
+for (const button of document.querySelectorAll("#exports button")) button.addEventListener("click", exportResults);
 for (const choice of document.querySelectorAll("input[name=view]")) choice.addEventListener("change", showView);
 byId("forget-key").addEventListener("click", () => {
   credentials.forgetKey();

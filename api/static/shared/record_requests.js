@@ -27,14 +27,6 @@ export class RecordRequests {
     return this.json(`v1/trends?${query}`);
   }
 
-  /** The report of a shift, day, week or lot in the language of the page, as a Blob in the form pdf or xlsx. */
-  async report(kind, query, form) {
-    const asked = new URLSearchParams(query);
-    asked.set("format", form);
-    asked.set("language", LANGUAGE);
-    return (await this.ask(`v1/reports/${kind}?${asked}`, { timeoutMs: undefined })).blob();
-  }
-
   /** The error rates since a time, estimated from reviews; until a time and of a station, if they are not null. */
   async statistics(since, until = null, station = null) {
     return this.json(`v1/review/statistics?${queryOf({ since, until, station, language: LANGUAGE })}`);
@@ -43,13 +35,6 @@ export class RecordRequests {
   /** How often two reviewers agreed: {reviewed_twice, agreed}; arguments as of `statistics`. */
   async agreement(since, until, station) {
     return this.json(`v1/review/agreement?${queryOf({ since, until, station })}`);
-  }
-
-  /** The inspections that `query` finds, as a Blob in the form csv, parquet or coco. */
-  async export(query, form) {
-    const asked = new URLSearchParams(query);
-    asked.set("format", form);
-    return (await this.ask(`v1/records/export?${asked}`, { timeoutMs: undefined })).blob();
   }
 
   /** The decoded photograph of a record, upright as the network saw it. */

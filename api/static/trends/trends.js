@@ -40,7 +40,7 @@ function show({ by, zone, periods, classes, stations, versions }) {
   showGroups(byId("by-version"), translate("Version"), versions);
 }
 
-enableReports(requests, () => form.typed, (ask) => attempt(credentials, ask));
+enableReports(credentials, () => form.typed);
 byId("forget-key").addEventListener("click", () => {
   credentials.forgetKey();
   load();

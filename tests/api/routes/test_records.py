@@ -159,7 +159,7 @@ def test_the_table_of_a_day(filled, monkeypatch, rows):
     monkeypatch.setattr("api.records.table_export.ROWS", rows)
     day = datetime.now(UTC).date().isoformat()
     answer = filled.get(f"/v1/records/days/{day}")
-    assert answer.headers["Content-Disposition"] == f'attachment; filename="inspections-{day}.csv"'
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="segdec-inspections-{day}.csv"'
     found = [(row["record_id"], row["label"]) for row in csv.DictReader(io.StringIO(answer.text))]
     assert found == [(str(number), "good" if number == 2 else "scratch") for number in (5, 4, 3, 2, 1)]
     parquet = filled.get(f"/v1/records/days/{day}?format=parquet&station=a").content
@@ -291,8 +291,9 @@ def test_the_changes_of_a_record_name_people(recorder, part):
 
 
 def test_a_search_is_exported_as_a_table(filled):
-    answer = filled.get("/v1/records/export?station=a&format=csv")
-    assert answer.headers["Content-Disposition"] == 'attachment; filename="inspections.csv"'
+    answer = filled.get("/v1/records/export?station=a&format=csv&until=2999-01-31T06:00:00Z")
+    name = "segdec-inspections-until-2999-01-31-0600-a.csv"
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{name}"'
     assert [row["record_id"] for row in csv.DictReader(io.StringIO(answer.text))] == ["2", "1"]
     parquet = filled.get("/v1/records/export?verdict=defect&format=parquet").content
     assert pyarrow.parquet.read_table(io.BytesIO(parquet))["record_id"].to_pylist() == [5, 4, 3, 1]

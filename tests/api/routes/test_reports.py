@@ -11,9 +11,9 @@ def test_reports_are_downloaded(recorder, part):
     for kind in ("shift", "day", "week", "lot"):
         answer = recorder.get(f"/v1/reports/{kind}?metadata=lot:7")
         assert answer.content.startswith(b"%PDF-") and answer.headers["Content-Type"] == "application/pdf"
-    excel = recorder.get("/v1/reports/day?format=xlsx")
+    excel = recorder.get("/v1/reports/day?format=xlsx&at=2026-02-28T23:59:59Z")
     assert excel.content.startswith(b"PK")
-    assert excel.headers["Content-Disposition"] == 'attachment; filename="report-day.xlsx"'
+    assert excel.headers["Content-Disposition"] == 'attachment; filename="segdec-day-2026-02-28.xlsx"'
 
 
 def test_reports_and_notes_are_in_the_requested_language(recorder):

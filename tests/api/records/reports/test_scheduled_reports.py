@@ -48,7 +48,7 @@ def test_a_report_is_made_once_after_its_period(filled, tmp_path):
     reports.make_due(filled, "shift", AFTER - MINUTE)  # the shift before had no inspections
     assert names(folder) == []
     assert reports.make_due(filled, "shift", AFTER)
-    assert names(folder) == ["shift-2026-03-02-0600.pdf", "shift-2026-03-02-0600.xlsx"]
+    assert names(folder) == ["segdec-shift-2026-03-02-0600.pdf", "segdec-shift-2026-03-02-0600.xlsx"]
     assert not make_reports(folder).make_due(filled, "shift", AFTER + MINUTE)  # another replica
     reports.make_due(filled, "day", NOON)
     reports.make_due(filled, "week", NOON)
@@ -56,9 +56,9 @@ def test_a_report_is_made_once_after_its_period(filled, tmp_path):
     reports.make_due(filled, "day", NOON + timedelta(days=1))
     reports.make_due(filled, "week", NOON + timedelta(days=7))
     assert names(folder)[::2] == [
-        "day-2026-03-02-0000.pdf",
-        "shift-2026-03-02-0600.pdf",
-        "week-2026-03-02-0000.pdf",
+        "segdec-day-2026-03-02.pdf",
+        "segdec-shift-2026-03-02-0600.pdf",
+        "segdec-week-2026-W10.pdf",
     ]
 
 
@@ -123,8 +123,8 @@ def test_a_report_is_sent(filled, mail_server, login):
     body, *files = message.get_payload()
     assert "3" in body.get_payload(decode=True).decode()
     assert [file.get_filename() for file in files] == [
-        "shift-2026-03-02-0600.pdf",
-        "shift-2026-03-02-0600.xlsx",
+        "segdec-shift-2026-03-02-0600.pdf",
+        "segdec-shift-2026-03-02-0600.xlsx",
     ]
     assert files[0].get_payload(decode=True).startswith(b"%PDF-")
 
