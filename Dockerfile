@@ -76,6 +76,7 @@ FROM service AS serve-gpu
 COPY --from=serve-gpu-packages /opt/venv /opt/venv
 COPY --from=code /opt/code /opt/code
 COPY api api
+COPY datasets datasets
 # As in the target 'train'.
 RUN install --directory --owner 10001 --group 10001 /cache
 ENV CUDA_CACHE_PATH=/cache \
@@ -87,4 +88,5 @@ FROM service AS serve
 COPY --from=serve-packages /opt/venv /opt/venv
 COPY --from=code /opt/code /opt/code
 COPY api api
+COPY datasets datasets
 USER 10001:10001

@@ -39,6 +39,7 @@ from segdec.schemas import ModelDetail, ModelIdentity, ReloadAnswer
 
 if TYPE_CHECKING:
     from api.data_sets.data_set_store import DataSetStore
+    from api.data_sets.import_runner import ImportRunner
 
 T = TypeVar("T")
 
@@ -129,6 +130,7 @@ class Service:
             settings, metrics, self.receivers.sinks, self.receivers.set_zone
         )
         self.data_sets = _create_data_sets(settings, self.recording)
+        self.imports = _create_imports(settings, self.data_sets)
         self.shadowing = Shadowing(
             self.models,
             self.inference_thread,
@@ -367,6 +369,8 @@ class Service:
         for task in self._tasks:
             task.cancel()
         await self.shadowing.close()
+        if self.imports is not None:
+            await self.imports.close()
         self.image_threads.shutdown(wait=False)
         await asyncio.to_thread(self.inference_thread.close, CLOSE_TIMEOUT_S)
         await asyncio.to_thread(self.recording.close)
@@ -380,6 +384,15 @@ def _create_data_sets(settings: Settings, recording: Recording) -> "DataSetStore
     from api.data_sets.data_set_store import create_data_set_store  # needs the group `record`
 
     return create_data_set_store(settings, recording.record)
+
+
+def _create_imports(settings: Settings, data_sets: "DataSetStore | None") -> "ImportRunner | None":
+    """Creates what imports archives into the data sets; None without data sets."""
+    if data_sets is None:
+        return None
+    from api.data_sets.import_runner import ImportRunner
+
+    return ImportRunner(data_sets, settings.record_folder / "imports", settings.retry_after_s)
 
 
 def _log_failure(work: "Future[None]") -> None:

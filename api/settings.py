@@ -264,6 +264,13 @@ class Settings(BaseSettings):
     """megabytes of the pictures' disk that are reserved by a file, for deleting pictures when the disk is
     full; 0: none"""
 
+    import_gb: Gigabytes = 20.0
+    """most gigabytes of an archive for a data set, and of its files after unpacking"""
+    import_minutes: PositiveFloat = 60.0
+    """minutes that reading an archive may take"""
+    import_memory_gb: Gigabytes = 6.0
+    """gigabytes of address space for reading an archive, in a process of its own"""
+
     record_shifts: Annotated[tuple[time, ...], NoDecode, BeforeValidator(_read_shifts)] = Field(
         "06:00,14:00,22:00", validate_default=True, min_length=1
     )

@@ -13,10 +13,12 @@ from datasets.archives import unpack as unpack_archive
 from datasets.checking import ANY_WHITE_LEVEL, CheckedDataset, check_dataset, describe_risks
 from datasets.contact_sheet import contact_sheet
 from datasets.conversion import convert as write_manifest
+from datasets.conversion import convertible
 from datasets.detection import detect_layout, find_root
 from datasets.file_systems import is_url
 from datasets.folds import Duplicates, keep_every_share, split_by_share, split_into_folds
 from datasets.layouts.toy import write_toy
+from datasets.layouts.unlabelled import list_photographs
 from datasets.leaks import format_near_leak, near_duplicates, raise_if_unusable, warn_of_near_leaks
 from datasets.loading import SHARDS, load_dataset
 from datasets.mask_cover import check_mask_cover
@@ -150,7 +152,8 @@ def pack(options: argparse.Namespace) -> None:
 def convert(options: argparse.Namespace) -> None:
     """Writes the data set as a folder of the layout `manifest`."""
     _check_new(options.out)
-    checked = _check(options, _load(options, options.splits), ANY_WHITE_LEVEL)
+    dataset = list_photographs(Path(options.root)) if options.unlabelled else _load(options, options.splits)
+    checked = _check(options, convertible(dataset), ANY_WHITE_LEVEL)
     if options.problems is not None:
         with _writing(f"The list {options.problems}", "--problems"):
             write_problems(options.problems, checked.dataset)

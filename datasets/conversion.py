@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from datasets.checking import ANY_WHITE_LEVEL
 from datasets.layouts.manifest import CLASSES_FILE
 from datasets.reading import decode, read_files
-from datasets.sample import IGNORED, Dataset, Record, Sample
+from datasets.sample import IGNORED, Dataset, Problem, Record, Sample
 from segdec.errors import DatasetError
 from segdec.images import DEFAULT_MAX_PIXELS, DEFAULT_MAX_SIDE, encode_png
 from segdec.imaging.header import FORMATS, open_header
@@ -39,18 +39,16 @@ def convert(
     """Writes the records of `dataset` into the new folder `out`, atomically; `load_dataset` reads it equally.
 
     Args:
-        dataset: Checked records, see `datasets.checking`; its problems are not written.
+        dataset: Checked records of a `convertible` data set; its problems are not written.
         out: Folder to create.
         max_pixels: Limit on height × width of photographs and masks.
         progress: Wraps the loop over the records.
 
     Raises:
-        DatasetError: If there are more than 254 classes of defects, a name has unprintable characters, or a
-            mask is invalid.
+        DatasetError: If a mask is invalid.
         ImageError: If a file cannot be read.
         OSError: If the folder exists or cannot be written.
     """
-    _check_writable(dataset)
     with atomic_folder(out) as folder:
         for name in (PHOTOGRAPHS, MASKS):
             (folder / name).mkdir()
@@ -61,18 +59,29 @@ def convert(
                 manifest.write(json.dumps(entry, ensure_ascii=False) + "\n")
 
 
-def _check_writable(dataset: Dataset) -> None:
+def convertible(dataset: Dataset) -> Dataset:
+    """Returns the data set with photographs as problems whose names a manifest cannot hold.
+
+    Raises:
+        DatasetError: If there are more than 254 classes of defects.
+    """
     if len(dataset.classes) - 1 > MAX_CLASSES:
         raise DatasetError(
             f"The data set has {len(dataset.classes) - 1} classes of defects. Expected at most "
             f"{MAX_CLASSES}, because masks number them in 8 bits. Merge classes."
         )
-    odd = [record for record in dataset.records if not (record.name + record.group).isprintable()]
-    if odd:
-        raise DatasetError(
-            f"The name or group {odd[0].name!r} of {odd[0].image_file} has unprintable characters, so a "
-            "manifest cannot hold it. Rename the photograph and its annotation."
-        )
+    return dataset.with_records(
+        record if (record.name + record.group).isprintable() else _odd_name(record)
+        for record in dataset.records
+    )
+
+
+def _odd_name(record: Record) -> Problem:
+    text = (
+        f"The name {record.name!r} or the group {record.group!r} has unprintable characters, so a manifest "
+        "cannot hold it. Rename the photograph and its annotation."
+    )
+    return Problem(str(record.image_file), text, record.name)
 
 
 def _write_records(

@@ -452,6 +452,23 @@ data_set_versions = Table(
 """Append-only: triggers reject changes."""
 _reject_changes(data_set_versions, "the list of versions")
 
+data_set_imports = Table(
+    "data_set_imports",
+    metadata,
+    Column("id", Identity, primary_key=True, autoincrement=True),
+    Column("data_set_id", BigInteger, ForeignKey("data_sets.id"), nullable=False),
+    Column("name", Text, nullable=False, doc="of the archive"),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("started_by", Text, nullable=False),
+    Column("alive_at", UtcDateTime, nullable=False, doc="the service that runs it renews this time"),
+    Column("state", Text, nullable=False, doc="running, done or failed"),
+    Column("finished_at", UtcDateTime),
+    Column("result", Text, nullable=False, doc="JSON: numbers of photographs, problems, the error"),
+    Index("data_set_imports_by_data_set", "data_set_id", "id"),
+    sqlite_autoincrement=True,
+)
+"""Archives of photographs that are added, or were, to a data set."""
+
 # === Training jobs ===
 
 training_jobs = Table(

@@ -15,6 +15,7 @@ from api.routes.record_filters import MAX_ID
 MAX_NUMBER = 2**31 - 1
 """Largest number of a version."""
 DataSetId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
+ImportId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
 PhotographId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
 VersionNumber = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_NUMBER)]
 AfterId = Annotated[int, WHOLE_NUMBER, Query(ge=0, le=MAX_ID, description="only ids above it")]

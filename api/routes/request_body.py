@@ -47,7 +47,7 @@ async def read_chunks(request: Request, limit: int, upload: OpenUpload) -> Async
         RequestError: 413 if it has more than `limit` bytes, 415 if it is compressed, 503 if the memory is
             full.
     """
-    _refuse_compressed(request)
+    refuse_compressed(request)
     declared, kind = request.headers.get("content-length", ""), media_type(request)
     if declared.isdecimal() and (len(declared) > MAX_LENGTH_DIGITS or int(declared) > limit):
         raise _too_large(declared[:MAX_LENGTH_DIGITS], limit)
@@ -72,8 +72,8 @@ def _too_large(size: str, limit: int) -> RequestError:
     )
 
 
-def _refuse_compressed(request: Request) -> None:
-    """Rejects a compressed body: its decompressed size is unknown."""
+def refuse_compressed(request: Request) -> None:
+    """Rejects a compressed body, whose decompressed size is unknown; raises a RequestError, 415."""
     encodings = ", ".join(request.headers.getlist("content-encoding"))
     if {word.strip().lower() for word in encodings.split(",")} <= {"", "identity"}:
         return

@@ -1,13 +1,35 @@
-"""Decides about photographs of which neither a folder, nor a mask, nor an annotation states the class."""
+"""Photographs of which neither a folder, nor a mask, nor an annotation states the class."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from datasets.annotations.labels import DEFECT, GOOD
 from datasets.formats.annotation_files import FORMATS
+from datasets.listing import photographs_below, record_name
 from datasets.problems import list_names
-from datasets.sample import Problem
+from datasets.sample import Dataset, Problem, Record
 from segdec.errors import DatasetError
+from segdec.images import SUFFIXES
+
+IGNORE = "ignore"
+"""Label of a photograph whose class is unknown."""
+
+
+def list_photographs(root: Path) -> Dataset:
+    """Lists all photographs below `root` without regard of folders, masks and annotations.
+
+    Their label is `ignore`. Photographs whose names differ only in the suffix have it in their names.
+
+    Raises:
+        DatasetError: If a folder cannot be listed, or has no photographs.
+    """
+    found = [(record_name(root, path), path) for path in photographs_below(root)]
+    if not found:
+        raise DatasetError(f"{root} has no photographs. Expected {', '.join(sorted(SUFFIXES))}.")
+    counts = Counter(name for name, _ in found)
+    named = ((name if counts[name] == 1 else f"{name}{path.suffix}", path) for name, path in found)
+    return Dataset((IGNORE,), tuple(Record(name, path, None, 0, group=name) for name, path in sorted(named)))
 
 
 def resolve_unlabelled(

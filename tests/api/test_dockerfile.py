@@ -79,17 +79,17 @@ def test_serving_images_run_the_service_with_its_settings_and_health_check(stage
 
 
 @pytest.mark.parametrize(
-    ("image", "packages"), [("serve", {"api"}), ("serve-gpu", {"api"}), ("train", {"datasets", "training"})]
+    ("image", "program"), [("serve", "api"), ("serve-gpu", "api"), ("train", "training")]
 )
-def test_image_holds_segdec_and_what_it_runs_only(stages, image, packages):
-    """The entry point is the program, without a shell."""
+def test_image_holds_segdec_and_what_it_runs_only(stages, image, program):
+    """The entry point is the program, without a shell. All of them run `datasets`."""
     built_on = whole(stages, image)
-    assert json.loads(of(built_on, "ENTRYPOINT")[-1]) == ["python", "-m", max(packages)]
+    assert json.loads(of(built_on, "ENTRYPOINT")[-1]) == ["python", "-m", program]
     copied = [rest.split() for rest in of(built_on, "COPY")]
     from_stages = [words[1:] for words in copied if words[0].startswith("--from=")]
     from_checkout = [words for words in copied if not words[0].startswith("--from=")]
     assert from_stages == [["/opt/venv", "/opt/venv"], ["/opt/code", "/opt/code"]]
-    assert {tuple(words) for words in from_checkout} == {(name, name) for name in packages}
+    assert {tuple(words) for words in from_checkout} == {(name, name) for name in (program, "datasets")}
     assert of(built_on, "WORKDIR") == ["/app"]
     assert "PYTHONPATH=/app:/opt/code" in " ".join(of(built_on, "ENV"))
 

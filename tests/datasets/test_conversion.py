@@ -14,7 +14,6 @@ from datasets.detection import detect_layout
 from datasets.layouts.toy import write_toy
 from datasets.loading import LAYOUTS, load_dataset
 from datasets.reading import read
-from segdec.errors import DatasetError
 from tests.datasets.mixed_folder import write_mixed_folder
 
 # === One small data set of each layout ===
@@ -236,11 +235,24 @@ def test_good_photographs_alone_are_converted(tmp_path, write_picture):
     assert checked("manifest", tmp_path / "out").classes == ("good", "defect")
 
 
-def test_names_that_a_manifest_cannot_hold_leave_nothing(tmp_path, write_picture):
-    write_picture(tmp_path / "own/good/a\u200bb.png")
-    with pytest.raises(DatasetError, match="unprintable characters"):
-        convert(checked("folder", tmp_path / "own"), tmp_path / "out")
+def test_names_that_a_manifest_cannot_hold_are_problems(tmp_path, write_picture, capsys):
+    for name in ("a\u200bb", "c"):
+        write_picture(tmp_path / f"own/good/{name}.png")
+    command = ["convert", "auto", tmp_path / "own", tmp_path / "out"]
+    assert "unprintable characters" in refused(command, capsys)
     assert [path.name for path in tmp_path.iterdir()] == ["own"]
+    main([*map(str, command), "--skip-broken"])
+    assert [record.name for record in load_dataset("manifest", tmp_path / "out").records] == ["good/c"]
+
+
+def test_photographs_are_converted_without_labels(tmp_path, write_picture):
+    for name in ("good/a.png", "dent/b.png", "dent/b_mask.png", "c.png", "c.jpg"):
+        write_picture(tmp_path / "own" / name, mask="mask" in name)
+    main(["convert", "auto", str(tmp_path / "own"), str(tmp_path / "out"), "--unlabelled"])
+    lines = [json.loads(line) for line in (tmp_path / "out/manifest.jsonl").read_text().splitlines()]
+    assert {line["label"] for line in lines} == {"ignore"}
+    names = [line["name"] for line in lines]
+    assert names == ["c.jpg", "c.png", "dent/b", "dent/b_mask", "good/a"]
 
 
 def test_nothing_usable_is_an_error(tmp_path, capsys):

@@ -79,6 +79,12 @@ const SENTENCES = {
       data_set: after.name,
       classes: after.classes.join(", "),
     }),
+  "import photographs": (name, { after }) =>
+    translate("{name} sent the archive {archive} for the data set {data_set}.", {
+      name,
+      archive: after.name,
+      data_set: after.data_set,
+    }),
   "remove a photograph": (name, { before }) =>
     translate("{name} removed the photograph {photograph} from the data set {data_set}.", {
       name,

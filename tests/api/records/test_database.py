@@ -17,6 +17,7 @@ from tests.api.records.filled_record import make_row, stock
 LATER_TABLES = (
     *("changed_settings", "scheduled_reports", "deliveries"),
     *("training_files", "training_chunks", "training_events", "training_workers", "training_jobs"),
+    "data_set_imports",
     *("data_set_annotations", "data_set_versions", "data_set_photographs", "data_set_files", "data_sets"),
 )
 
@@ -41,6 +42,7 @@ def test_changed_tables_need_a_migration():
         "0011": "5b171de12cb85e4b",
         "0012": "c3221081df8c4215",
         "0013": "38d55e226b134e5e",
+        "0014": "c0f7bd5f1bdd95bb",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"
@@ -84,7 +86,7 @@ def test_a_newer_schema_is_rejected(engine):
     with write_transaction(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(
-        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0013"
+        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0014"
     ):
         migrate(engine)
 

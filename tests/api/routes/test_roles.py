@@ -61,6 +61,8 @@ operator       GET             /v1/records/{record_id}/qr-code
 operator       GET             /v1/settings
 reviewer       GET             /v1/data-sets
 reviewer       GET             /v1/data-sets/{data_set_id}
+reviewer       GET             /v1/data-sets/{data_set_id}/imports
+reviewer       GET             /v1/data-sets/{data_set_id}/imports/{import_id}
 reviewer       POST            /v1/data-sets/{data_set_id}/missing
 reviewer       POST            /v1/data-sets/{data_set_id}/next
 reviewer       GET             /v1/data-sets/{data_set_id}/photographs
@@ -99,6 +101,7 @@ engineer       POST            /v1/admin/outbox/{event_id}/discard
 engineer       POST            /v1/admin/outbox/{event_id}/retry
 engineer       POST            /v1/data-sets
 engineer       PATCH           /v1/data-sets/{data_set_id}
+engineer       POST            /v1/data-sets/{data_set_id}/archives
 engineer       POST            /v1/data-sets/{data_set_id}/photographs
 engineer       DELETE          /v1/data-sets/{data_set_id}/photographs/{photograph_id}
 engineer       POST            /v1/data-sets/{data_set_id}/versions

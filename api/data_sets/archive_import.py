@@ -1,0 +1,180 @@
+"""Adds the photographs and annotations of a zip archive to a data set."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from api.data_sets.annotations import NewAnnotation, annotate
+from api.data_sets.converted_folder import ConvertedFolder, ConvertedPhotograph, LoadedPhotograph
+from api.data_sets.data_set_store import DataSetStore
+from api.data_sets.definitions import change_data_set, classes_of, find_data_set
+from api.data_sets.import_program import ProgramLimits, run_datasets
+from api.data_sets.import_schemas import ImportProblem, ImportResult
+from api.data_sets.photographs import add_photograph, find_photograph
+from segdec.config import GOOD
+
+ARCHIVE, UNPACKED, CONVERTED, PROBLEMS = "archive.zip", "unpacked", "converted", "problems.jsonl"
+MAX_PROBLEMS = 200
+"""Problems that are stored; the others are counted."""
+BATCH_FILES, BATCH_BYTES = 50, 64_000_000
+"""Photographs that are stored in one transaction, and the bytes after which it ends."""
+
+
+@dataclass(frozen=True)
+class ArchiveOptions:
+    """How an archive is read.
+
+    Attributes:
+        with_labels: Whether folders, masks and annotation files give the labels.
+        max_bytes: Limit on the files after unpacking.
+        max_pixels: Limit on height × width of a photograph.
+        limits: Of the programs.
+    """
+
+    with_labels: bool
+    max_bytes: int
+    max_pixels: int
+    limits: ProgramLimits
+
+
+class ArchiveImport:
+    """One import.
+
+    Attributes:
+        result: What was done so far.
+
+    Args:
+        store: The data sets.
+        data_set_id: The data set.
+        folder: Contains the archive, `ARCHIVE`; everything else is written there.
+        options: How the archive is read.
+        who: User or key that sent the archive.
+        now: Returns the time.
+    """
+
+    def __init__(
+        self,
+        store: DataSetStore,
+        data_set_id: int,
+        folder: Path,
+        options: ArchiveOptions,
+        who: str,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._store, self._data_set_id, self._folder = store, data_set_id, folder
+        self._options, self._who, self._now = options, who, now
+        self.result = ImportResult()
+
+    async def run(self) -> None:
+        """Unpacks, reads and stores the archive.
+
+        Raises:
+            SegdecError: If the archive cannot be used.
+            RequestError: If the data set was deleted, or its files or rows cannot be stored now.
+        """
+        await self._read_archive()
+        folder = await asyncio.to_thread(ConvertedFolder, self._folder / CONVERTED)
+        used = await asyncio.to_thread(folder.used_classes)
+        classes = await self._store.write(_add_classes, self._data_set_id, used, self._who)
+        self._count(found=len(folder.photographs))
+        for batch in _batches(folder.photographs):
+            await self._store_batch(await asyncio.to_thread(folder.load, batch, classes))
+
+    async def _read_archive(self) -> None:
+        options = self._options
+        size = ["--max-gb", f"{options.max_bytes / 1e9:.9f}"]
+        notes = await self._run("unpack", ARCHIVE, UNPACKED, *size)
+        (self._folder / ARCHIVE).unlink()
+        command = ["convert", "auto", UNPACKED, CONVERTED, "--skip-broken", "--problems", PROBLEMS]
+        command += ["--max-pixels", str(options.max_pixels)]
+        try:
+            notes += await self._run(*command, *["--unlabelled"] * (not options.with_labels))
+        finally:
+            self._add_problems()
+        self.result = self.result.model_copy(update={"notes": [_without_folder(note) for note in notes]})
+
+    async def _run(self, *arguments: str) -> list[str]:
+        return await run_datasets(self._folder, self._options.limits, *arguments)
+
+    def _add_problems(self) -> None:
+        path = self._folder / PROBLEMS
+        if path.is_file():
+            found = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+            self._report(
+                *(ImportProblem(name=one["name"], text=_without_folder(one["text"])) for one in found)
+            )
+            self._count(left_out=sum(one["left_out"] for one in found))
+
+    def _report(self, *problems: ImportProblem) -> None:
+        known = [*self.result.problems, *problems][:MAX_PROBLEMS]
+        self.result = self.result.model_copy(update={"problems": known})
+
+    def _count(self, **counts: int) -> None:
+        total = {name: (getattr(self.result, name) or 0) + count for name, count in counts.items()}
+        self.result = self.result.model_copy(update=total)
+
+    async def _store_batch(self, loaded: Sequence[LoadedPhotograph]) -> None:
+        files = [one.photograph.file for one in loaded] + [one.mask for one in loaded if one.mask is not None]
+        outcomes = await self._store.write(
+            _add_photographs, self._data_set_id, loaded, self._who, self._now(), files=files
+        )
+        for outcome in outcomes:
+            self._count(**{outcome: 1})
+        self._report(
+            *(ImportProblem(name=one.photograph.name, text=one.problem) for one in loaded if one.problem)
+        )
+
+
+def _batches(photographs: Sequence[ConvertedPhotograph]) -> Iterator[list[ConvertedPhotograph]]:
+    batch: list[ConvertedPhotograph] = []
+    size = 0
+    for photograph in photographs:
+        batch.append(photograph)
+        size += photograph.image.stat().st_size
+        if len(batch) == BATCH_FILES or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _without_folder(text: str) -> str:
+    """The text with paths below the root of the archive."""
+    return text.replace(f"{UNPACKED}/", "")
+
+
+# === In the database ===
+
+
+def _add_classes(connection: Connection, data_set_id: int, used: Sequence[str], who: str) -> list[str]:
+    """Adds the classes that the data set does not have; returns all."""
+    known = {name.casefold() for name in (GOOD, *classes_of(find_data_set(connection, data_set_id)))}
+    added = [name for name in used if name.casefold() not in known]
+    change_data_set(connection, data_set_id, None, added, who)
+    return classes_of(find_data_set(connection, data_set_id))
+
+
+def _add_photographs(
+    connection: Connection, data_set_id: int, loaded: Sequence[LoadedPhotograph], who: str, now: datetime
+) -> list[str]:
+    """Adds photographs, and their labels unless a person has labelled them; returns the outcomes to count."""
+    outcomes: list[str] = []
+    for one in loaded:
+        added = add_photograph(connection, data_set_id, one.photograph, who, now)
+        outcomes.append(added.outcome)
+        if one.label is None:
+            continue
+        row = find_photograph(connection, data_set_id, added.id)
+        mask = None if one.mask is None else one.mask.sha256
+        if row["annotation_id"] is None:
+            new = NewAnnotation(one.label, mask, "imported", who, now, one.is_boxes)
+            annotate(connection, data_set_id, added.id, new, None)
+            outcomes.append("labelled")
+        elif (row["label"], row["mask"] and bytes(row["mask"])) != (one.label, mask):
+            outcomes.append("kept")
+    return outcomes

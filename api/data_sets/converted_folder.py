@@ -1,0 +1,127 @@
+"""Reads the folder that `python -m datasets convert` writes."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from api.data_sets.class_masks import IGNORED, make_class_mask
+from api.data_sets.photographs import NewPhotograph
+from api.data_sets.stored_files import NewFile
+from api.errors import RequestError
+from segdec.config import GOOD
+from segdec.images import decode_mask_values, read_file, read_size
+from segdec.runtime.label_names import is_ignored
+
+
+@dataclass(frozen=True)
+class ConvertedPhotograph:
+    """A line of the manifest.
+
+    Attributes:
+        name: Of the photograph.
+        part: Photographs of one part have the same; empty if it is alone.
+        image: The file.
+        label: `good` or a class of defects; None: unknown.
+        mask: File with the classes of the folder; None: none.
+        is_boxes: Whether the mask has rectangles around the defects.
+    """
+
+    name: str
+    part: str
+    image: Path
+    label: str | None
+    mask: Path | None
+    is_boxes: bool
+
+
+@dataclass(frozen=True)
+class LoadedPhotograph:
+    """A photograph to be stored, with its annotation.
+
+    Attributes:
+        photograph: The photograph.
+        label: None: not labelled.
+        mask: Mask with the classes of the data set; None: none.
+        is_boxes: As in `ConvertedPhotograph`.
+        problem: Why the annotation cannot be used; empty: it can.
+    """
+
+    photograph: NewPhotograph
+    label: str | None
+    mask: NewFile | None
+    is_boxes: bool
+    problem: str = ""
+
+
+class ConvertedFolder:
+    """The photographs and classes of a converted folder.
+
+    Attributes:
+        photographs: In the order of the manifest.
+        classes: Of defects; the first has the mask value 1.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.classes = (folder / "classes.txt").read_text("utf-8").splitlines()
+        with (folder / "manifest.jsonl").open(encoding="utf-8") as lines:
+            self.photographs = [self._read(json.loads(line)) for line in lines]
+
+    def _read(self, entry: dict[str, str]) -> ConvertedPhotograph:
+        name, group = entry["name"], entry["group"]
+        mask = entry.get("class_mask")
+        return ConvertedPhotograph(
+            name,
+            "" if group == name else group,
+            self._folder / entry["image"],
+            None if is_ignored(entry["label"]) else entry["label"],
+            None if mask is None else self._folder / mask,
+            entry["supervision"] == "box",
+        )
+
+    def used_classes(self) -> list[str]:
+        """Returns the classes that labels or masks have; slow, so call it in a thread."""
+        used = {photograph.label for photograph in self.photographs}
+        numbers: set[int] = set()
+        for photograph in self.photographs:
+            if photograph.mask is not None:
+                numbers.update(np.unique(_read_mask(photograph.mask, len(self.classes))).tolist())
+        numbered = enumerate(self.classes, start=1)
+        return [name for number, name in numbered if name in used or number in numbers]
+
+    def load(
+        self, photographs: Sequence[ConvertedPhotograph], classes: Sequence[str]
+    ) -> list[LoadedPhotograph]:
+        """Reads the files of photographs; `classes` are those of the data set. Slow, as `used_classes`."""
+        return [self._load(photograph, classes) for photograph in photographs]
+
+    def _load(self, photograph: ConvertedPhotograph, classes: Sequence[str]) -> LoadedPhotograph:
+        height, width = read_size(photograph.image)
+        file = NewFile(photograph.image.read_bytes(), photograph.image.suffix[1:], width, height)
+        new = NewPhotograph(file, photograph.name, photograph.part)
+        known = {name.casefold(): name for name in (GOOD, *classes)}
+        label = photograph.label and known[photograph.label.casefold()]
+        if photograph.mask is None or label is None:
+            return LoadedPhotograph(new, label, None, is_boxes=False)
+        numbers = np.zeros(256, np.uint8)
+        numbers[IGNORED] = IGNORED
+        for number, name in enumerate(self.classes, start=1):
+            if name.casefold() in known:
+                numbers[number] = classes.index(known[name.casefold()]) + 1
+        pixels = numbers[_read_mask(photograph.mask, len(self.classes))]
+        try:
+            mask = make_class_mask(pixels, label, classes)
+        except RequestError as error:
+            return LoadedPhotograph(new, None, None, is_boxes=False, problem=str(error))
+        return LoadedPhotograph(new, label, mask, photograph.is_boxes and mask is not None)
+
+
+def _read_mask(path: Path, class_count: int) -> "np.ndarray[tuple[int, int], np.dtype[np.uint8]]":
+    values = [*range(1, class_count + 1), IGNORED]
+    pixels: np.ndarray[tuple[int, int], np.dtype[np.uint8]] = decode_mask_values(
+        read_file(path), str(path), classes=values
+    )
+    return pixels

@@ -1,0 +1,52 @@
+"""Answers about imports, as JSON."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from segdec.schemas import AnswerPart
+
+ImportState = Literal["running", "done", "failed"]
+
+
+class ImportProblem(AnswerPart):
+    """A photograph, or a part of its annotation, that could not be used."""
+
+    name: str = Field(description="of the photograph; empty if unknown")
+    text: str = Field(description="what is wrong, and what to do")
+
+
+class ImportResult(AnswerPart):
+    """What an import has done so far."""
+
+    found: int | None = Field(
+        None, description="usable photographs in the archive; null: it is still being read"
+    )
+    added: int = 0
+    restored: int = Field(0, description="had been removed from the data set")
+    present: int = Field(0, description="were in the data set already")
+    labelled: int = Field(0, description="got the label of the archive")
+    kept: int = Field(0, description="kept the label that a person had given before")
+    left_out: int = Field(0, description="could not be used; see the problems")
+    problems: list[ImportProblem] = Field([], description="the first 200")
+    notes: list[str] = Field([], description="how the archive was read")
+    error: str | None = Field(None, description="why the import failed")
+
+
+class DataSetImport(AnswerPart):
+    """An archive that is or was added to a data set."""
+
+    id: int
+    name: str = Field(description="of the archive")
+    state: ImportState = Field(description="after `failed`, photographs stored before stay")
+    started_at: datetime
+    started_by: str
+    finished_at: datetime | None
+    result: ImportResult
+
+
+class ImportList(AnswerPart):
+    """The imports of a data set, the newest first; at most 100."""
+
+    imports: list[DataSetImport]

@@ -1,0 +1,188 @@
+"""Archives of photographs that are added to data sets. Served if the service records."""
+
+import asyncio
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+
+from api.accounts.access import author_of
+from api.data_sets import imports
+from api.data_sets.archive_import import ARCHIVE, ArchiveImport, ArchiveOptions
+from api.data_sets.definitions import find_data_set
+from api.data_sets.import_program import ProgramLimits
+from api.data_sets.import_runner import ImportRunner
+from api.data_sets.import_schemas import DataSetImport, ImportList
+from api.errors import RequestError, document_problems
+from api.routes.body_schemas import BINARY_SCHEMA
+from api.routes.data_set_params import DataSetId, DataSetsDep, ImportId
+from api.routes.dependencies import ServiceDep
+from api.routes.request_body import MAX_LENGTH_DIGITS, media_type, refuse_compressed
+from api.routes.request_params import Name
+from api.routes.roles import require_role
+from api.service import CLOSE, Service
+from api.settings import Settings
+
+router = APIRouter(prefix="/v1/data-sets/{data_set_id}", tags=["data sets"])
+READ, CHANGE = require_role("reviewer"), require_role("engineer")
+ARCHIVE_TYPES = ("application/zip", "application/x-zip-compressed", "application/octet-stream")
+MAX_SILENCE_S = 60.0
+"""Longest time without a byte of the archive."""
+BUFFER_BYTES = 2**20
+FREE_COPIES = 3
+"""The disk must have this many times the size of an archive free: unpacked, converted and stored."""
+BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {kind: {"schema": BINARY_SCHEMA} for kind in ARCHIVE_TYPES},
+    }
+}
+
+
+@router.post(
+    "/archives",
+    status_code=202,
+    responses=document_problems(400, 404, 408, 413, 415, 503, 507),
+    openapi_extra=BODY,
+    dependencies=CHANGE,
+)
+async def add_archive(
+    request: Request,
+    service: ServiceDep,
+    data_sets: DataSetsDep,
+    data_set_id: DataSetId,
+    name: Annotated[Name, Query(description="of the archive, for the list of imports")] = "",
+    labels: Annotated[
+        Literal["read", "none"],
+        Query(
+            description="read: folders, masks and annotation files give the labels, in any layout that "
+            "`datasets` reads; none: all photographs are added without labels"
+        ),
+    ] = "read",
+) -> DataSetImport:
+    """Adds the photographs of a zip archive with their labels, in the background; see the list of imports."""
+    await data_sets.read(find_data_set, data_set_id)
+    limit = round(service.settings.import_gb * 1e9)
+    _check_type(request)
+    declared = _declared_bytes(request, limit)
+    runner = _runner_of(service)
+    try:
+        with runner.receive() as received:
+            await asyncio.to_thread(_check_space, received.folder, declared)
+            await _write_body(request, received.folder / ARCHIVE, limit)
+            options = _options(service.settings, limit, with_labels=labels == "read")
+            who = author_of(request)
+            job = ArchiveImport(data_sets, data_set_id, received.folder, options, who)
+            number = await runner.start(received, data_set_id, name, who, job)
+    except OSError as error:
+        raise _no_space(str(error.strerror or error)) from error
+    return await data_sets.read(imports.show_import, data_set_id, number, datetime.now(UTC))
+
+
+@router.get("/imports", responses=document_problems(400, 404, 503), dependencies=READ)
+async def list_imports(data_sets: DataSetsDep, data_set_id: DataSetId) -> ImportList:
+    """The newest imports, with what they have done so far."""
+    return await data_sets.read(imports.list_imports, data_set_id, datetime.now(UTC))
+
+
+@router.get("/imports/{import_id}", responses=document_problems(400, 404, 503), dependencies=READ)
+async def show_import(data_sets: DataSetsDep, data_set_id: DataSetId, import_id: ImportId) -> DataSetImport:
+    """One import."""
+    return await data_sets.read(imports.show_import, data_set_id, import_id, datetime.now(UTC))
+
+
+def _runner_of(service: Service) -> ImportRunner:
+    assert service.imports is not None, "these routes are served only with a record"
+    return service.imports
+
+
+def _options(settings: Settings, limit: int, *, with_labels: bool) -> ArchiveOptions:
+    limits = ProgramLimits(settings.import_minutes * 60, round(settings.import_memory_gb * 1e9))
+    return ArchiveOptions(with_labels, limit, settings.max_pixels, limits)
+
+
+# === The body ===
+
+
+def _check_type(request: Request) -> None:
+    kind = media_type(request)
+    if kind and kind not in ARCHIVE_TYPES:
+        raise RequestError(
+            415,
+            "unsupported_content_type",
+            f"The Content-Type is '{kind}'. Expected application/zip, with the archive as the body.",
+            CLOSE,
+        )
+    refuse_compressed(request)
+
+
+def _declared_bytes(request: Request, limit: int) -> int:
+    declared = request.headers.get("content-length", "")
+    if not declared.isdecimal():
+        return 0
+    if len(declared) > MAX_LENGTH_DIGITS or int(declared) > limit:
+        raise _too_large(limit)
+    return int(declared)
+
+
+def _check_space(folder: Path, declared: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if FREE_COPIES * declared > free:
+        raise _no_space(
+            f"it has {free / 1e9:.1f} GB free, the archive needs {FREE_COPIES * declared / 1e9:.1f} GB"
+        )
+
+
+def _no_space(why: str) -> RequestError:
+    return RequestError(
+        507,
+        "no_space",
+        f"The archive cannot be stored on the disk of the record: {why}. Free space, or send fewer "
+        "photographs at once.",
+        CLOSE,
+    )
+
+
+def _too_large(limit: int) -> RequestError:
+    return RequestError(
+        413,
+        "body_too_large",
+        f"The archive has more than {limit / 1e9:g} GB. Send several smaller ones, or start the service with "
+        "a larger --import-gb.",
+        CLOSE,
+    )
+
+
+async def _write_body(request: Request, path: Path, limit: int) -> None:
+    """Writes the body to a file.
+
+    Raises:
+        RequestError: 413 if it has more than `limit` bytes, 408 if nothing arrives for a minute, 400 if it is
+            empty.
+        OSError: If the disk is full.
+    """
+    received, waiting = 0, bytearray()
+    chunks = aiter(request.stream())
+    with path.open("xb") as file:
+        while True:
+            try:
+                async with asyncio.timeout(MAX_SILENCE_S):
+                    chunk = await anext(chunks, None)
+            except TimeoutError:
+                detail = f"Nothing of the archive arrived for {MAX_SILENCE_S:g} s. Send it again."
+                raise RequestError(408, "upload_timeout", detail, CLOSE) from None
+            if chunk is not None:
+                received += len(chunk)
+                waiting += chunk
+                if received > limit:
+                    raise _too_large(limit)
+            if len(waiting) >= BUFFER_BYTES or chunk is None:
+                await asyncio.to_thread(file.write, bytes(waiting))
+                waiting.clear()
+            if chunk is None:
+                break
+    if not received:
+        raise RequestError(400, "empty_archive", "The body is empty. Expected a zip archive.")

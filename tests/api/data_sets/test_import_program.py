@@ -1,0 +1,96 @@
+"""The program that reads what strangers send: its errors, limits and end."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from api.data_sets import import_program
+from api.data_sets.import_program import ProgramLimits, run_datasets
+from datasets.layouts.toy import write_toy
+from segdec.errors import DatasetError
+
+LIMITS = ProgramLimits(seconds=120, memory_bytes=4_000_000_000)
+
+
+def run(folder, *arguments, limits=LIMITS):
+    return asyncio.run(run_datasets(folder, limits, *arguments))
+
+
+def test_notes_are_returned_and_errors_are_raised(tmp_path):
+    write_toy(tmp_path / "own", 18, size=32)
+    assert run(tmp_path, "convert", "auto", "own", "converted") == []
+    assert (tmp_path / "converted/manifest.jsonl").is_file()
+    with pytest.raises(DatasetError, match=r"^converted exists\. Choose another path"):
+        run(tmp_path, "convert", "auto", "own", "converted")
+
+
+def test_code_in_the_folder_is_not_run(tmp_path):
+    """A data set may contain any files: no module is imported from it."""
+    for name in ("datasets", "numpy", "api"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("open('trace', 'w').close()")
+        (tmp_path / name / "__main__.py").write_text("open('trace', 'w').close()")
+    write_toy(tmp_path / "own", 18, size=32)
+    run(tmp_path, "convert", "auto", "own", "converted")
+    assert not (tmp_path / "trace").exists()
+
+
+def test_settings_and_secrets_of_the_service_stay_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEGDEC_API_KEYS", "secret")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    assert "secret" not in import_program._environment(tmp_path).values()
+
+
+def test_memory_is_limited(tmp_path):
+    limits = ProgramLimits(seconds=120, memory_bytes=300_000_000)
+    with pytest.raises(DatasetError, match=r"needed more than 0\.3 GB of memory|Reading failed"):
+        run(tmp_path, "toy", "own", "--count", "18", "--size", "8192", limits=limits)
+
+
+def test_program_that_takes_too_long_is_killed(tmp_path):
+    with pytest.raises(DatasetError, match="took more than 0 minutes"):
+        run(tmp_path, "toy", "own", limits=ProgramLimits(seconds=0, memory_bytes=4_000_000_000))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs prctl")
+def test_program_ends_with_the_service(tmp_path):
+    """Killed without a chance to clean up, the service leaves no program behind."""
+    code = (
+        "import asyncio, pathlib, sys; from api.data_sets.import_program import *; "
+        "asyncio.run(run_datasets(pathlib.Path(sys.argv[1]), ProgramLimits(600, 4 * 10**9), "
+        "'toy', 'own', '--count', '100000'))"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[3])
+    try:
+        child = wait_for(lambda: children(parent.pid) and list(tmp_path.iterdir()) and children(parent.pid))[
+            0
+        ]
+    finally:
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+    wait_for(lambda: not is_running(child))
+
+
+def children(pid):
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(word) for word in path.read_text().split()] if path.exists() else []
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_for(condition):
+    for _ in range(6000):
+        if found := condition():
+            return found
+        time.sleep(0.01)
+    raise AssertionError("the condition stayed false for a minute")

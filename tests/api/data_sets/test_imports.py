@@ -1,0 +1,307 @@
+"""Archives become photographs with annotations; nothing is lost, and nobody's label is overwritten."""
+
+import asyncio
+import contextlib
+import io
+import json
+import zipfile
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import cv2
+import numpy as np
+import pytest
+from sqlalchemy import select
+
+from api.data_sets import archive_import, import_runner, imports
+from api.data_sets.annotations import NewAnnotation, annotate
+from api.data_sets.archive_import import ArchiveImport, ArchiveOptions
+from api.data_sets.definitions import show_data_set
+from api.data_sets.import_program import ProgramLimits
+from api.data_sets.import_runner import ImportRunner
+from api.data_sets.imports import INTERRUPTED, list_imports, show_import, start_import
+from api.data_sets.photographs import PhotographFilters, list_photographs, remove_photograph
+from api.errors import RequestError
+from api.records.database import write_transaction
+from api.records.tables import audit, data_set_photographs
+from datasets.__main__ import main
+from segdec.errors import DatasetError
+from segdec.images import decode_mask_values
+from tests.api.data_sets.filled_data_set import NOW
+from tests.api.data_sets.local_store import LocalStore
+
+OPTIONS = ArchiveOptions(
+    with_labels=True,
+    max_bytes=10**9,
+    max_pixels=10**6,
+    limits=ProgramLimits(seconds=300, memory_bytes=4 * 10**9),
+)
+
+
+def png(seed, size=(20, 12)):
+    pixels = np.random.default_rng(seed).integers(0, 256, size[::-1], np.uint8)
+    return cv2.imencode(".png", pixels)[1].tobytes()
+
+
+def mask(value=255, rows=(4, 5)):
+    pixels = np.zeros((12, 20), np.uint8)
+    pixels[list(rows), 5:8] = value
+    return cv2.imencode(".png", pixels)[1].tobytes()
+
+
+def labelme(name, *shapes):
+    drawn = [
+        {"label": label, "shape_type": "rectangle", "points": [[left, 2], [left + 3, 6]]}
+        for label, left in shapes
+    ]
+    content = {"imagePath": name, "imageHeight": 12, "imageWidth": 20, "shapes": drawn}
+    return json.dumps(content).encode()
+
+
+PARTS = {
+    "parts/good/a.png": png(1),
+    "parts/dent/b.png": png(2),
+    "parts/masks/dent/b.png": mask(),
+    "parts/Scratch/c.png": png(3),
+    "parts/masks/Scratch/c.png": mask(),
+    "parts/images/d.png": png(4),
+    "parts/images/d.json": labelme("d.png", ("hole", 1), ("dent", 6), ("__ignore__", 12)),
+}
+
+
+def write_archive(folder, entries):
+    with zipfile.ZipFile(folder / archive_import.ARCHIVE, "w") as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+
+
+@pytest.fixture(autouse=True)
+def program_in_this_process(monkeypatch):
+    """Saves the start of processes; `test_import_program` has them."""
+
+    async def run(folder, _limits, *arguments):
+        printed = io.StringIO()
+        with contextlib.chdir(folder), contextlib.redirect_stderr(printed):
+            try:
+                main(arguments)
+            except SystemExit:
+                raise DatasetError(printed.getvalue().rpartition("error: ")[2].strip()) from None
+        return []
+
+    monkeypatch.setattr(archive_import, "run_datasets", run)
+
+
+@pytest.fixture
+def run(filled, tmp_path):
+    """Imports an archive of these entries; returns its result."""
+    store = LocalStore(filled.engine, filled.stored)
+
+    def run(entries, options=OPTIONS, number=0):
+        folder = tmp_path / f"import{number}"
+        folder.mkdir(parents=True)
+        write_archive(folder, entries)
+        job = ArchiveImport(store, filled.id, folder, options, "Ada", lambda: NOW)
+        asyncio.run(job.run())
+        return job.result
+
+    return run
+
+
+def photographs(filled):
+    page = filled.read(list_photographs, PhotographFilters(), 0, 500, NOW)
+    return {one.name: one for one in page.photographs}
+
+
+def mask_of(filled, name):
+    with filled.engine.connect() as connection:
+        where = data_set_photographs.c.name == name
+        digest = connection.execute(select(data_set_photographs.c.mask).where(where)).scalar_one()
+    return None if digest is None else decode_mask_values(filled.stored.get(bytes(digest)), name, classes=())
+
+
+def test_labels_and_masks_of_an_archive_are_stored(filled, run):
+    result = run(PARTS)
+    assert (result.found, result.added, result.labelled, result.left_out) == (4, 4, 4, 0)
+    assert result.problems == []
+    found = photographs(filled)
+    labels = {name: (one.label, one.has_mask) for name, one in found.items()}
+    assert labels == {
+        "good/a": ("good", False),
+        "dent/b": ("dent", True),
+        "Scratch/c": ("scratch", True),  # the class of the data set, in its case
+        "images/d": ("dent", True),
+    }
+    assert filled.read(show_data_set).classes == ["scratch", "dent", "hole"]
+    expected = np.zeros((12, 20), np.uint8)
+    expected[2:6, 1:4], expected[2:6, 6:9], expected[2:6, 12:15] = 3, 2, 255
+    np.testing.assert_array_equal(mask_of(filled, "images/d"), expected)
+    assert set(np.unique(mask_of(filled, "Scratch/c"))) == {0, 1}
+    assert filled.stored.get(bytes.fromhex(found["good/a"].sha256)) == PARTS["parts/good/a.png"]
+
+
+def test_the_same_archive_again_changes_nothing(filled, run):
+    run(PARTS)
+    before = photographs(filled)
+    result = run(PARTS, number=1)
+    assert (result.found, result.added, result.present, result.labelled, result.kept) == (4, 0, 4, 0, 0)
+    assert photographs(filled) == before
+
+
+def test_labels_that_people_gave_stay_and_removed_photographs_return(filled, run):
+    run(PARTS)
+    found = photographs(filled)
+    own = NewAnnotation("good", None, "drawn", "Ben", NOW)
+    filled.write(annotate, found["dent/b"].id, own, found["dent/b"].annotation_id)
+    filled.write(remove_photograph, found["good/a"].id, "Ben", NOW)
+    result = run(PARTS, number=1)
+    assert (result.present, result.restored, result.kept) == (3, 1, 1)
+    assert photographs(filled)["dent/b"].label == "good"
+
+
+def test_photographs_with_problems_are_left_out_and_named(run):
+    entries = {**PARTS, "parts/good/e.png": b"no picture", "parts/dent/f.png": png(6)}
+    result = run({**entries, "parts/masks/dent/f.png": mask(value=0)})
+    assert (result.found, result.left_out) == (4, 2)
+    texts = {problem.name: problem.text for problem in result.problems}
+    assert texts.keys() == {"good/e", "dent/f"}
+    assert texts["good/e"].startswith("parts/good/e.png is not an image")
+
+
+def test_archive_without_labels(filled, run):
+    result = run({"a.png": png(1), "dent/b.png": png(2)}, replace(OPTIONS, with_labels=False))
+    assert (result.found, result.added, result.labelled) == (2, 2, 0)
+    assert {name: one.label for name, one in photographs(filled).items()} == {"a": None, "dent/b": None}
+    assert filled.read(show_data_set).classes == ["scratch", "dent"]
+
+
+def test_good_photographs_alone_add_no_class(filled, run):
+    run({"good/a.png": png(1)})
+    assert filled.read(show_data_set).classes == ["scratch", "dent"]
+
+
+def test_photographs_of_a_part_stay_together(filled, run):
+    entries = {f"kos{item}/Part{n}.jpg": png(10 * item + n) for item in (10, 11) for n in (0, 1)}
+    entries |= {f"kos{item}/Part{n}_label.bmp": mask(255 * (n & item)) for item in (10, 11) for n in (0, 1)}
+    run(entries)
+    assert {name: one.part for name, one in photographs(filled).items()} == {
+        f"kos{item}/Part{n}": f"kos{item}" for item in (10, 11) for n in (0, 1)
+    }
+
+
+# === Rows ===
+
+
+def test_import_that_was_not_kept_alive_is_failed(filled):
+    number = filled.write(start_import, "parts.zip", "Ada", NOW)
+    soon, late = NOW + timedelta(seconds=59), NOW + timedelta(seconds=61)
+    assert filled.read(show_import, number, soon).state == "running"
+    shown = filled.read(show_import, number, late)
+    assert (shown.state, shown.result.error) == ("failed", INTERRUPTED)
+    with write_transaction(filled.engine) as connection:
+        imports.keep_alive(connection, number, shown.result.model_copy(update={"added": 7}), soon)
+    shown = filled.read(show_import, number, late)
+    assert (shown.state, shown.result.added) == ("running", 7)
+    with pytest.raises(RequestError, match="has no import 999"):
+        filled.read(show_import, 999, late)
+
+
+def test_start_is_in_the_audit_log(filled):
+    filled.write(start_import, "parts.zip", "Ada", NOW)
+    with filled.engine.connect() as connection:
+        entry = connection.execute(select(audit).order_by(audit.c.id.desc())).mappings().first()
+    assert (entry["who"], entry["what"]) == ("Ada", "import photographs")
+    assert json.loads(entry["after"])["name"] == "parts.zip"
+
+
+# === Runner ===
+
+
+class Imports:
+    """A runner with its data set."""
+
+    def __init__(self, filled, folder):
+        self.filled, self.folder = filled, folder
+        self.store = LocalStore(filled.engine, filled.stored)
+        self.runner = ImportRunner(self.store, folder, retry_after_s=1)
+
+    async def send(self, entries):
+        with self.runner.receive() as received:
+            write_archive(received.folder, entries)
+            job = ArchiveImport(self.store, self.filled.id, received.folder, OPTIONS, "Ada")
+            return await self.runner.start(received, self.filled.id, "parts.zip", "Ada", job)
+
+    async def wait(self):
+        await asyncio.gather(*self.runner._tasks)
+
+    def shown(self):
+        found = self.filled.read(list_imports, datetime.now(UTC)).imports
+        return [(one.state, one.result.added, one.result.error) for one in reversed(found)]
+
+
+@pytest.fixture
+def own_imports(filled, tmp_path):
+    return Imports(filled, tmp_path / "imports")
+
+
+def test_imports_run_one_after_the_other_and_leave_no_files(own_imports):
+    async def send_all():
+        await own_imports.send(PARTS)
+        await own_imports.send({"good/x.png": png(20)})
+        await own_imports.send({"../x.png": png(20)})
+        assert len(list(own_imports.folder.iterdir())) == 3
+        await own_imports.wait()
+
+    asyncio.run(send_all())
+    (first, second, third) = own_imports.shown()
+    assert (first, second) == (("done", 4, None), ("done", 1, None))
+    assert third[:2] == ("failed", 0) and "outside of the archive's folder" in third[2]
+    assert list(own_imports.folder.iterdir()) == []
+
+
+def test_stopped_service_states_that_the_import_was_interrupted(own_imports):
+    async def send_and_close():
+        await own_imports.send(PARTS)
+        await asyncio.sleep(0)
+        await own_imports.runner.close()
+
+    asyncio.run(send_and_close())
+    assert own_imports.shown() == [("failed", 0, INTERRUPTED)]
+    assert list(own_imports.folder.iterdir()) == []
+
+
+def test_too_many_archives_are_refused(own_imports, monkeypatch):
+    monkeypatch.setattr(import_runner, "MAX_WAITING", 1)
+
+    async def send_two():
+        await own_imports.send(PARTS)
+        with pytest.raises(RequestError, match="1 archives are waiting"):
+            await own_imports.send(PARTS)
+        await own_imports.wait()
+        await own_imports.send(PARTS)
+        await own_imports.wait()
+
+    asyncio.run(send_two())
+    assert [state for state, *_ in own_imports.shown()] == ["done", "done"]
+
+
+def test_errors_of_the_service_are_not_shown(own_imports, monkeypatch, caplog):
+    async def fail(_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(ArchiveImport, "run", fail)
+
+    async def send():
+        await own_imports.send(PARTS)
+        await own_imports.wait()
+
+    asyncio.run(send())
+    assert own_imports.shown() == [("failed", 0, import_runner.BROKEN)]
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_folders_of_killed_services_are_removed(own_imports):
+    (own_imports.folder / "0123").mkdir(parents=True)
+    (own_imports.folder / "0123/archive.zip").write_bytes(b"")
+    with own_imports.runner.receive() as received:
+        assert list(own_imports.folder.iterdir()) == [received.folder]
+    assert list(own_imports.folder.iterdir()) == []

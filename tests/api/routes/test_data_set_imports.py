@@ -1,0 +1,111 @@
+"""Archives that are sent to the service: accepted, limited, read by a program of its own."""
+
+import io
+import shutil
+import time
+import uuid
+import zipfile
+
+import pytest
+
+from api.data_sets import import_runner
+from tests.api.data_sets.test_imports import PARTS
+from tests.api.engineer_client import EngineerClient
+from tests.api.routes.conftest import problem
+
+SETS = "/v1/data-sets"
+ZIP = {"Content-Type": "application/zip"}
+
+
+@pytest.fixture(scope="module")
+def record_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("record")
+
+
+@pytest.fixture(scope="module")
+def engineer(record_folder):
+    """A client that all tests of this module share."""
+    with EngineerClient(record_folder, import_gb=0.001) as client:
+        yield client
+
+
+@pytest.fixture
+def path(engineer):
+    """The path of a new data set."""
+    body = {"name": uuid.uuid4().hex, "classes": ["scratch", "dent"]}
+    return f"{SETS}/{engineer.post(SETS, json=body).json()['id']}"
+
+
+def archive(entries):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as written:
+        for name, content in entries.items():
+            written.writestr(name, content)
+    return file.getvalue()
+
+
+def wait_for(client, path, number):
+    """The import when it has ended."""
+    for _ in range(3000):
+        shown = client.get(f"{path}/imports/{number}").json()
+        if shown["state"] != "running":
+            return shown
+        time.sleep(0.02)
+    raise AssertionError(shown)
+
+
+def test_archive_is_read_in_the_background(engineer, path, record_folder):
+    answer = engineer.post(f"{path}/archives?name=parts.zip", content=archive(PARTS), headers=ZIP)
+    assert answer.status_code == 202, answer.text
+    sent = answer.json()
+    assert (sent["name"], sent["state"], sent["finished_at"]) == ("parts.zip", "running", None)
+    shown = wait_for(engineer, path, sent["id"])
+    assert shown["state"] == "done", shown
+    assert (shown["result"]["found"], shown["result"]["labelled"]) == (4, 4)
+    labels = engineer.get(path).json()["counts"]["labels"]
+    assert labels == {"dent": 2, "good": 1, "scratch": 1}
+    assert engineer.get(f"{path}/imports").json()["imports"] == [shown]
+    assert list((record_folder / "imports").iterdir()) == []
+
+
+def test_reasons_for_a_failure_are_shown(engineer, path):
+    for content, query, words in (
+        (b"Rar!", "", "is not a zip file"),
+        (archive({"../a.png": b""}), "", "outside of the archive's folder"),
+        (archive({"a.png": PARTS["parts/good/a.png"]}), "", "does not show which are good"),
+        (archive({"a.txt": b""}), "?labels=none", "has no photographs"),
+        (archive({"a.bin": bytes(1_100_000)}), "", "Expected at most 0.001 GB|more than 0.001 GB"),
+    ):
+        answer = engineer.post(f"{path}/archives{query}", content=content, headers=ZIP)
+        if answer.status_code == 413:
+            continue
+        shown = wait_for(engineer, path, answer.json()["id"])
+        assert shown["state"] == "failed"
+        assert words in shown["result"]["error"], shown
+
+
+def test_bodies_that_cannot_be_archives_are_refused(engineer, path, record_folder, monkeypatch):
+    def post(content, headers=ZIP, path=path):
+        return engineer.post(f"{path}/archives", content=content, headers=headers)
+
+    async def unknown_length():
+        for _ in range(2):
+            yield bytes(600_000)
+
+    assert problem(post(b"")) == (400, "empty_archive")
+    assert problem(post(bytes(1_100_000))) == (413, "body_too_large")
+    assert problem(post(unknown_length())) == (413, "body_too_large")
+    assert problem(post(b"x", {"Content-Type": "image/png"})) == (415, "unsupported_content_type")
+    encoded = {**ZIP, "Content-Encoding": "gzip"}
+    assert problem(post(b"x", encoded)) == (415, "unsupported_content_encoding")
+    assert problem(engineer.post(f"{SETS}/99/archives", content=b"x", headers=ZIP)) == (
+        404,
+        "data_set_not_found",
+    )
+    assert problem(engineer.get(f"{path}/imports/99")) == (404, "import_not_found")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 0))
+    assert problem(post(b"x")) == (507, "no_space")
+    monkeypatch.setattr(import_runner, "MAX_WAITING", 0)
+    assert problem(post(b"x")) == (503, "imports_full")
+    assert list((record_folder / "imports").iterdir()) == []
+    assert engineer.get(f"{path}/imports").json() == {"imports": []}
