@@ -48,13 +48,22 @@ def change_data_set(
         RequestError: 404 if it does not exist, 409 if another one has this name, 400 for an invalid class.
     """
     row = find_data_set(connection, data_set_id)
-    before = {"name": row["name"], "classes": classes_of(row)}
-    after = {**before, "classes": extend_classes(before["classes"], added_classes)}
+    classes, new_name = extend_classes(classes_of(row), added_classes), row["name"]
     if name is not None and printable(name) != row["name"]:
-        after["name"] = _free_name(connection, name)
+        new_name = _free_name(connection, name)
+    _change(connection, row, new_name, classes, who)
+
+
+def set_classes(connection: Connection, row: RowMapping, classes: list[str], who: str) -> None:
+    """Replaces the classes of a data set, the row of `find_data_set`; see `extend_classes`."""
+    _change(connection, row, row["name"], classes, who)
+
+
+def _change(connection: Connection, row: RowMapping, name: str, classes: list[str], who: str) -> None:
+    before, after = {"name": row["name"], "classes": classes_of(row)}, {"name": name, "classes": classes}
     if after != before:
-        values = {**after, "classes": _to_json(after["classes"])}
-        connection.execute(update(data_sets).where(table.id == data_set_id).values(values))
+        values = {"name": name, "classes": _to_json(classes)}
+        connection.execute(update(data_sets).where(table.id == row["id"]).values(values))
         add_audit_entry(connection, who, "change a data set", before=before, after=after)
 
 

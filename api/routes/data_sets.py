@@ -3,19 +3,21 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 
 from api.accounts.access import author_of
-from api.data_sets import definitions
+from api.data_sets import definitions, recorded_parts
 from api.data_sets.photographs import find_missing
-from api.data_sets.schemas import DataSet, DataSetList, MissingPhotographs
+from api.data_sets.schemas import AddedParts, DataSet, DataSetList, MissingPhotographs
 from api.errors import document_problems
 from api.routes.body_schemas import describe_json_body
 from api.routes.data_set_params import BODY_PROBLEMS, DataSetId, DataSetsDep
 from api.routes.dependencies import ServiceDep
 from api.routes.json_body import read_json_body
+from api.routes.number_text import WHOLE_NUMBER
+from api.routes.record_filters import MAX_ID, FiltersDep, RecordDep
 from api.routes.request_params import DeadlineDep, RequiredName
 from api.routes.roles import require_role
 
@@ -26,6 +28,7 @@ MISSING_BYTES = 128 * 1024
 """Largest body that names digests."""
 READ, CHANGE = require_role("reviewer"), require_role("engineer")
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+RecordedId = Annotated[int, WHOLE_NUMBER, Field(gt=0, le=MAX_ID)]
 Classes = Annotated[list[RequiredName], Field(max_length=200)]
 
 
@@ -121,3 +124,33 @@ async def list_missing(
     sent = await read_json_body(request, service, KnownDigests, deadline, MISSING_BYTES)
     digests = [bytes.fromhex(digest) for digest in dict.fromkeys(sent.sha256)]
     return await data_sets.read(find_missing, data_set_id, digests)
+
+
+@router.post("/{data_set_id}/parts", responses=document_problems(400, 404, 503), dependencies=CHANGE)
+async def add_parts(
+    request: Request,
+    record: RecordDep,
+    data_sets: DataSetsDep,
+    data_set_id: DataSetId,
+    filters: FiltersDep,
+    record_id: Annotated[
+        list[RecordedId],
+        Query(max_length=recorded_parts.MAX_PARTS, description="these inspections instead of a search"),
+    ] = [],  # noqa: B006  # FastAPI copies it
+    before: Annotated[
+        int | None, WHOLE_NUMBER, Query(gt=0, le=MAX_ID, description="`next_before` of the last request")
+    ] = None,
+) -> AddedParts:
+    """Adds photographs of the record that a search finds, with their reviews as annotations.
+
+    A request adds the newest 200 or 64 MiB of them; repeat it with `next_before` for the others.
+    """
+    await data_sets.read(definitions.find_data_set, data_set_id)
+    found = await record.read_all(
+        lambda engine: recorded_parts.find_parts(engine, record.pictures, filters, record_id, before)
+    )
+    who, now = author_of(request), datetime.now(UTC)
+    classes = await data_sets.write(recorded_parts.add_reviewed_classes, data_set_id, found.parts, who)
+    masks = await data_sets.decode(lambda: recorded_parts.make_masks(found.parts, classes))
+    files = [*(part.file for part in found.parts), *masks.values()]
+    return await data_sets.write(recorded_parts.add_parts, data_set_id, found, masks, who, now, files=files)

@@ -16,12 +16,14 @@ KEY = "of-an-engineer"
 class EngineerClient(ServiceClient):
     """Starts a service with a record in `folder`, as `ServiceClient`, and sends requests with the key."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(self, folder: Path, predictor: StubPredictor | None = None, **settings: Any) -> None:
         folder.mkdir(exist_ok=True)
         keys = folder / "admin.keys"
         keys.write_text(f"ada:{hashlib.sha256(KEY.encode()).hexdigest()}")
         fixed = {"model": "unused", "record": "required", "record_folder": folder, "admin_keys": keys}
-        super().__init__(create_app(Settings.model_validate({**fixed, **settings}), StubPredictor()))
+        super().__init__(
+            create_app(Settings.model_validate({**fixed, **settings}), predictor or StubPredictor())
+        )
 
     def request(self, method: str, url: str, headers: Any = None, **words: Any) -> httpx.Response:
         return super().request(method, url, headers={"X-API-Key": KEY, **(headers or {})}, **words)

@@ -1,4 +1,6 @@
-"""Parses a mask that a reviewer corrected."""
+"""Masks that reviewers corrected: parsed, and read with numbers of classes."""
+
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +11,7 @@ from api.inspection.mask_encoding import replace_pixels
 from api.records.inspection import Row
 from segdec.config import GOOD
 from segdec.images import decode_mask_values
+from segdec.mask_decoding import unpack_mask
 from segdec.runtime.identifiers import UNSURE
 from segdec.schemas import MaskAnswer
 
@@ -57,6 +60,26 @@ def _check_values(pixels: NDArray[np.uint8], predicted: MaskAnswer) -> None:
         expected = f"the index of each pixel's class in {', '.join(predicted.labels)}"
     if wrong.size:
         raise _bad_mask(f"has the value {wrong[0]}. Expected {expected}.")
+
+
+def number_classes(row: Row, numbers: Mapping[str, int]) -> NDArray[np.uint8] | None:
+    """Returns the mask by a reviewer, uint8 [H, W], with the number of each defect pixel's class.
+
+    None if the reviewer drew no mask, or there is no defect. Pixels whose class has no number get that of
+    the reviewed label.
+    """
+    if row["reviewed_mask"] is None or row["reviewed_label"] == GOOD:
+        return None
+    mask = MaskAnswer.model_validate_json(row["reviewed_mask"])
+    pixels = unpack_mask(mask)
+    if not pixels.any():
+        return None
+    own = numbers[row["reviewed_label"]]
+    values = np.full(256, own, np.uint8)
+    values[0] = 0
+    for value, name in enumerate(mask.labels or ()):
+        values[value] = numbers.get(name, own) if value else 0
+    return values[pixels]
 
 
 def _bad_mask(what: str) -> RequestError:

@@ -19,16 +19,15 @@ from api.records.filters import Filters, equal, in_period
 from api.records.inspection import Row
 from api.records.inspection_rows import class_names
 from api.records.queries import find_inspection, with_pictures
+from api.records.review.corrected_masks import number_classes
 from api.records.storage.pictures import PictureStore
 from api.records.tables import inspections
 from segdec.config import GOOD
 from segdec.errors import ConfigError
 from segdec.images import write_png
-from segdec.mask_decoding import unpack_mask
 from segdec.runtime.csv_cells import neutralise_cells
 from segdec.runtime.files import atomic_folder
 from segdec.runtime.identifiers import UNSURE
-from segdec.schemas import MaskAnswer
 
 NAME_DIGITS = 32
 """Hex digits of the picture's SHA-256 in file names."""
@@ -215,20 +214,10 @@ class _Writer:
 
     def _mask(self, row: Row) -> NDArray[np.uint8] | None:
         """Returns the mask by a reviewer; an unconfirmed prediction is not ground truth."""
-        if row["reviewed_mask"] is None or row["reviewed_label"] == GOOD:
-            return None
-        mask = MaskAnswer.model_validate_json(row["reviewed_mask"])
-        pixels = unpack_mask(mask)
-        if not pixels.any():
-            return None
-        if len(self._indices) == 2:
+        pixels = number_classes(row, self._indices)
+        if pixels is not None and len(self._indices) == 2:
             return np.where(pixels > 0, np.uint8(SINGLE_DEFECT), np.uint8(0))
-        own = self._indices[row["reviewed_label"]]
-        values = np.full(256, own, np.uint8)
-        values[0] = 0
-        for value, name in enumerate(mask.labels or ()):
-            values[value] = self._indices.get(name, own) if value else 0
-        return values[pixels]
+        return pixels
 
 
 def _group(row: Row) -> str:

@@ -102,6 +102,7 @@ engineer       POST            /v1/admin/outbox/{event_id}/retry
 engineer       POST            /v1/data-sets
 engineer       PATCH           /v1/data-sets/{data_set_id}
 engineer       POST            /v1/data-sets/{data_set_id}/archives
+engineer       POST            /v1/data-sets/{data_set_id}/parts
 engineer       POST            /v1/data-sets/{data_set_id}/photographs
 engineer       DELETE          /v1/data-sets/{data_set_id}/photographs/{photograph_id}
 engineer       POST            /v1/data-sets/{data_set_id}/versions
