@@ -439,6 +439,27 @@ def test_the_real_service_is_displayed(visit, tmp_path, keys):
         expect(page.locator('[data-count="missed"] td').first).to_have_text("1")
 
 
+def test_a_station_among_ten_thousand_is_searched_for(watch, line):
+    names = [f"hall{number // 100}-cam{number % 100}" for number in range(10_000)]
+    usual = {"last_at": line.now - HOUR, "usual_gap_s": 2.0}
+    line.update(stations=names, quiet=[QuietStation(station=name, **usual) for name in names])
+    user = watch("phone", "line?station=hall99-cam98")
+    page = user.page
+    expect(page.locator("#notices li")).to_have_count(7)
+    expect(page.locator("#notices li").last).to_have_text("9,994 more notices")
+    expect(page.locator("#stations option")).to_have_count(103)  # all, the chosen one, 100 others, and a hint
+    expect(page.locator("#stations")).to_have_value("=hall99-cam98")
+    page.get_by_label("Search stations").fill("HALL73-cam4")
+    expect(page.locator("#stations option")).to_have_count(13)  # cam4, cam40 to cam49
+    user.screenshot("line-search")
+    page.locator("#stations").select_option(label="hall73-cam42")
+    expect(page).to_have_url(re.compile("station=hall73-cam42"))
+    page.get_by_label("Search stations").fill("")
+    expect(page.locator("#stations option").last).to_have_text("9,900 more: search for them")
+    assert page.evaluate("document.querySelectorAll('*').length") < 600
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_stations_are_shown_side_by_side(watch, line):
     user = watch()
     page = user.page

@@ -1,12 +1,14 @@
 // The station filter, and notices about stations.
 
 import { byId, createElement } from "../shared/dom.js";
-import { translate } from "../shared/language.js";
+import { translate, translateCount } from "../shared/language.js";
 import { addressOf } from "./side_by_side.js";
 import { formatDuration } from "./clock.js";
 import { stationName } from "./format.js";
 
 const MAX_SIDE_BY_SIDE = 6;
+const MAX_OFFERED = 100; // stations in the list; others are found by a search
+const MAX_NOTICES = 6;
 const ALL = "all";
 const PREFIX = "="; // prefix of station names in option values: a name may be empty or equal to ALL
 
@@ -19,7 +21,9 @@ export class Stations {
   /** Calls `onChoose(station)` when the user chooses one; null = all. */
   constructor(onChoose) {
     this.select = byId("stations");
+    this.search = byId("station-search");
     this.chosen = stationInAddress();
+    this.search.addEventListener("input", () => this.fill(this.names));
     this.select.addEventListener("change", () => {
       this.chosen = this.select.value === ALL ? null : this.select.value.slice(PREFIX.length);
       const address = new URL(location.href);
@@ -32,16 +36,36 @@ export class Stations {
     this.fill([]);
   }
 
-  /** Offers `names`, and the chosen station even if it is not among them. */
+  /** Offers those of `names` that the search finds, and the chosen station even if it is not among them. */
   fill(names) {
+    this.names = names;
     this.sideBySide = names.slice(0, MAX_SIDE_BY_SIDE);
     byId("side-by-side").hidden = this.chosen !== null || names.length < 2;
-    const offered = this.chosen === null || names.includes(this.chosen) ? names : [this.chosen, ...names];
-    const values = [ALL, ...offered.map((name) => PREFIX + name)];
-    if (values.join("\n") !== [...this.select.options].map((option) => option.value).join("\n")) {
-      this.select.replaceChildren(...values.map((value) => new Option(value === ALL ? translate("All") : stationName(value.slice(PREFIX.length)), value)));
-    }
+    this.search.hidden = names.length <= MAX_OFFERED;
+    const found = this.#find();
+    const first = found.slice(0, MAX_OFFERED);
+    const offered = this.chosen === null || first.includes(this.chosen) ? first : [this.chosen, ...first];
+    const options = [[ALL, translate("All")], ...offered.map((name) => [PREFIX + name, stationName(name)])];
+    this.#offer(options, found.length - first.length);
     this.select.value = this.chosen === null ? ALL : PREFIX + this.chosen;
+  }
+
+  /** The names that contain the text of the search. */
+  #find() {
+    const text = this.search.hidden ? "" : this.search.value.trim().toLowerCase();
+    return text ? this.names.filter((name) => stationName(name).toLowerCase().includes(text)) : this.names;
+  }
+
+  /** Replaces the options [value, text] of the list if they differ; `others` is the number of further stations. */
+  #offer(options, others) {
+    const shown = JSON.stringify([options, others]);
+    if (this.select.dataset.shown === shown) return;
+    this.select.dataset.shown = shown;
+    this.select.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
+    if (!others) return;
+    const more = new Option(translateCount(others, "{count} more: search for it", "{count} more: search for them"), "");
+    more.disabled = true;
+    this.select.append(more);
   }
 }
 
@@ -54,10 +78,14 @@ export function silenceNotices(quiet, clock) {
   });
 }
 
-/** Shows notices [kind, station, text]. */
+/** Shows notices [kind, station, text], the first ones and the number of the others. */
 export function showNotices(notices) {
   const list = byId("notices");
-  if (list.dataset.shown === JSON.stringify(notices)) return;
-  list.dataset.shown = JSON.stringify(notices);
-  list.replaceChildren(...notices.map(([kind, name, text]) => createElement("li", kind, createElement("strong", "", name), ` ${text}`)));
+  const first = notices.slice(0, MAX_NOTICES);
+  const others = notices.length - first.length;
+  const shown = JSON.stringify([first, others]);
+  if (list.dataset.shown === shown) return;
+  list.dataset.shown = shown;
+  list.replaceChildren(...first.map(([kind, name, text]) => createElement("li", kind, createElement("strong", "", name), ` ${text}`)));
+  if (others) list.append(createElement("li", "", translateCount(others, "{count} more notice", "{count} more notices")));
 }
