@@ -10,9 +10,11 @@ from datasets.layouts.toy import BRUSHED, CLASS_COUNTS, SURFACES
 from datasets.loading import LAYOUTS
 from datasets.sharding.packing import DEFAULT_SHARD_MB
 from datasets.splitting import TEST_FRACTION, VAL_FRACTION
+from segdec.command_line.service_keys import KEY_VARIABLE
 from segdec.images import DEFAULT_MAX_PIXELS
 from segdec.runtime.cli import clean_exit, parse_pixel_limit, parse_white_level, raise_pixel_limit
 
+NAMES = f"layout: {', '.join(LAYOUTS)}; or {commands.AUTO}, which detects it"
 SPLITS = "split file, replaces the split of the layout"
 INVERT_MASKS = "mask files are white where the photograph is good; see data.invert_masks"
 
@@ -36,6 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_split(added.add_parser("split", help="write split files by group, or folds"))
     _add_pack(added.add_parser("pack", help="write a data set as TFRecord shards"))
     _add_convert(added.add_parser("convert", help="write a data set as a folder with a manifest"))
+    _add_push(added.add_parser("push", help="send a data set to a service"))
     _add_unpack(added.add_parser("unpack", help="unpack a zip archive that may be damaged or hostile"))
     return parser
 
@@ -53,9 +56,12 @@ def _add_toy(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("layout", metavar="NAME", help=NAMES)
+    _add_reading(parser)
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    names = f"layout: {', '.join(LAYOUTS)}; or {commands.AUTO}, which detects it"
-    add("layout", metavar="NAME", help=names)
     add("root", metavar="ROOT", help="folder of the data set; for shards also a URL")
     threshold = "a mask pixel is defective if its value is above N; see data.mask_threshold"
     add("--mask-threshold", type=int, choices=range(255), metavar="N", help=threshold)
@@ -130,6 +136,19 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     every = "all photographs below ROOT, with the label ignore, whatever folders and annotations state"
     add("--unlabelled", action="store_true", help=every)
     parser.set_defaults(command=commands.convert)
+
+
+def _add_push(parser: argparse.ArgumentParser) -> None:
+    _add_reading(parser)
+    _add_skip_broken(parser)
+    add = parser.add_argument
+    layout = f"{NAMES} (default: %(default)s)"
+    add("--layout", default=commands.AUTO, metavar="NAME", help=layout)
+    add("--url", required=True, help="address of the service, for example http://127.0.0.1:8000")
+    add("--data-set", required=True, metavar="NAME", help="data set of the service; created if missing")
+    key = f"file with the API key of an engineer; default: ${KEY_VARIABLE}"
+    add("--api-key-file", "--key-file", type=Path, metavar="FILE", help=key)
+    parser.set_defaults(command=commands.push, splits=None)
 
 
 def _add_unpack(parser: argparse.ArgumentParser) -> None:

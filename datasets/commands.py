@@ -29,6 +29,7 @@ from datasets.sharding.packing import check_output
 from datasets.sharding.packing import pack as write_shards
 from datasets.sharding.shard_plan import packable
 from datasets.splitting import TEST_FRACTION, write_splits
+from segdec.command_line.service_keys import explain_key_errors, read_key
 from segdec.errors import DatasetError
 from segdec.images import write_png
 from segdec.runtime.cli import import_tensorflow, progress_bar
@@ -170,6 +171,42 @@ def convert(options: argparse.Namespace) -> None:
             progress=lambda records: _progress(records, "writing"),
         )
     print(f"{len(dataset.records)} photographs in {options.out}")
+
+
+def push(options: argparse.Namespace) -> None:
+    """Sends the data set to a service."""
+    from datasets.pushing import push as send
+    from segdec.client import Client  # the extra `client`
+    from segdec.client.data_sets import DataSetClient
+
+    key = read_key(options.api_key_file)
+    checked = _check(options, _load(options, None), ANY_WHITE_LEVEL)
+    if not options.skip_broken:
+        raise_if_problems(checked.dataset)
+    dataset = _without_broken(checked)
+    with (
+        explain_key_errors(options.url, options.api_key_file, key),
+        Client(options.url, api_key=key) as client,
+    ):
+        result = send(
+            dataset,
+            DataSetClient.open(client, options.data_set),
+            max_pixels=options.max_pixels,
+            progress=lambda records: _progress(records, "sending"),
+        )
+    for problem in result.problems:
+        print(f"rejected: {format_problem(problem)}", file=sys.stderr)
+    counts = result.counts
+    print(
+        f"data set '{options.data_set}' of {options.url}: {counts['sent']} photographs sent, "
+        f"{counts['present']} were there; {counts['labelled']} labelled, {counts['kept']} keep another "
+        f"label; {counts['removed']} were removed there and stay so"
+    )
+    if result.problems:
+        raise DatasetError(
+            f"The service rejected {len(result.problems)} photographs; see above. Repair them and push "
+            "again: only what is missing is sent."
+        )
 
 
 def unpack(options: argparse.Namespace) -> None:

@@ -30,7 +30,7 @@ def _method(build: Callable[P, Call[T]]) -> Callable[Concatenate["Client", P], T
 
     @wraps(build)
     def method(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(build(*args, **kwargs))
+        return self.send(build(*args, **kwargs))
 
     _show_signature(method, build)
     return method
@@ -41,7 +41,7 @@ def _async_method(build: Callable[P, Call[T]]) -> Callable[Concatenate["AsyncCli
 
     @wraps(build)
     async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(await anyio.to_thread.run_sync(partial(build, *args, **kwargs)))
+        return await self.send(await anyio.to_thread.run_sync(partial(build, *args, **kwargs)))
 
     _show_signature(method, build)
     return method
@@ -120,7 +120,8 @@ class Client:
     def __exit__(self, *failure: object) -> None:
         self.close()
 
-    def _run(self, call: Call[T]) -> T:
+    def send(self, call: Call[T]) -> T:
+        """Sends the request of a call, with retries, and returns its result; raises `ServiceError`."""
         request = call.build(self._http)
         policy = self._policy if call.retried else NO_RETRY
         replies = [self._send(request)]
@@ -173,7 +174,8 @@ class AsyncClient:
     async def __aexit__(self, *failure: object) -> None:
         await self.aclose()
 
-    async def _run(self, call: Call[T]) -> T:
+    async def send(self, call: Call[T]) -> T:
+        """As `Client.send`."""
         request = call.build(self._http)
         policy = self._policy if call.retried else NO_RETRY
         replies = [await self._send(request)]

@@ -13,13 +13,19 @@ from tests.api.conftest import ServiceClient, StubPredictor
 KEY = "of-an-engineer"
 
 
+def write_keys(folder: Path) -> Path:
+    """Writes the file with the key of the engineer `ada`; returns its path."""
+    keys = folder / "admin.keys"
+    keys.write_text(f"ada:{hashlib.sha256(KEY.encode()).hexdigest()}")
+    return keys
+
+
 class EngineerClient(ServiceClient):
     """Starts a service with a record in `folder`, as `ServiceClient`, and sends requests with the key."""
 
     def __init__(self, folder: Path, predictor: StubPredictor | None = None, **settings: Any) -> None:
         folder.mkdir(exist_ok=True)
-        keys = folder / "admin.keys"
-        keys.write_text(f"ada:{hashlib.sha256(KEY.encode()).hexdigest()}")
+        keys = write_keys(folder)
         fixed = {"model": "unused", "record": "required", "record_folder": folder, "admin_keys": keys}
         super().__init__(
             create_app(Settings.model_validate({**fixed, **settings}), predictor or StubPredictor())

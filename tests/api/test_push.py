@@ -1,0 +1,37 @@
+"""`python -m datasets push` against a running service."""
+
+import httpx
+import pytest
+
+from api.app import create_app
+from api.settings import Settings
+from datasets.__main__ import main
+from datasets.layouts.toy import write_toy
+from tests.api.conftest import StubPredictor
+from tests.api.engineer_client import KEY, write_keys
+from tests.api.live_server import served
+
+
+@pytest.fixture
+def url(tmp_path):
+    settings = {"model": "unused", "record": "required", "record_folder": tmp_path / "record"}
+    settings["admin_keys"] = write_keys(tmp_path)
+    with served(create_app(Settings.model_validate(settings), StubPredictor())) as (host, port):
+        yield f"http://{host}:{port}"
+
+
+def test_push_sends_and_repeats(tmp_path, url, capsys):
+    write_toy(tmp_path / "own", 18, size=32, classes=4)
+    (tmp_path / "key").write_text(KEY)
+    command = ["push", str(tmp_path / "own"), "--layout", "toy", "--url", url, "--data-set", "Toys"]
+    with pytest.raises(SystemExit):
+        main(command)
+    assert f"{url} requires an API key" in capsys.readouterr().err
+    command += ["--key-file", str(tmp_path / "key")]
+    main(command)
+    assert "18 photographs sent, 0 were there; 18 labelled" in capsys.readouterr().out
+    main(command)
+    assert "0 photographs sent, 18 were there; 0 labelled" in capsys.readouterr().out
+    (stored,) = httpx.get(f"{url}/v1/data-sets", headers={"X-API-Key": KEY}).json()["data_sets"]
+    assert stored["name"] == "Toys" and stored["counts"]["labels"]["good"] == 9
+    assert len(stored["classes"]) == 3
