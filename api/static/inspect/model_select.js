@@ -25,7 +25,7 @@ export class ModelSelect {
     }
     const several = this.models.length > 1;
     byId("chooser").hidden = !several;
-    byId("model").textContent = several ? "" : this.models.map(modelName).join();
+    byId("model").textContent = several ? "" : this.models.map(modelName).join() || translate("No model is served yet.");
     const options = this.models.map((model, index) => new Option(modelName(model), String(index)));
     byId("models").replaceChildren(new Option(translate("default"), "-1"), ...options);
   }

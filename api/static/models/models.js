@@ -26,7 +26,8 @@ async function load() {
   const [served, candidates, changes] = found;
   models = served;
   const names = [...new Set(models.map(({ name }) => name))];
-  byId("models").replaceChildren(...names.map((name) => section(name, candidates)));
+  const none = createElement("p", "", translate("No model is served yet. Train one, or put one into the folder of models."));
+  byId("models").replaceChildren(...(names.length ? names.map((name) => section(name, candidates)) : [none]));
   showChanges(changes, models, undo);
 }
 
