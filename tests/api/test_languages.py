@@ -60,6 +60,18 @@ def texts():
     return plural
 
 
+def test_german_texts_name_defects_only_with_one_word():
+    """A defect is a "Fehler", a part with one "fehlerhaft"; failures of the software have other names."""
+    defects = re.compile(r"(?i)defect|missed|for review")
+    wrong = []
+    for english, german in read_catalogues()["de"].texts.items():
+        for text in [german] if isinstance(german, str) else german.values():
+            is_other = re.search(r"(?i)defekt|mangel|mängel|fehlerrate", text)
+            if is_other or (re.search(r"Fehler(?!alarm)", text) and not defects.search(english)):
+                wrong.append(text)
+    assert wrong == []
+
+
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_each_text_has_a_translation_and_none_is_unused(texts, code):
     known = read_catalogues()[code].texts

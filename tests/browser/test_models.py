@@ -363,10 +363,10 @@ def test_the_page_is_in_german(visit, address, size):
     user = visit(address, viewport=viewport, locale="de-DE")
     page = user.open("models")
     enter_key(page, "Schlüssel verwenden")
-    page.get_by_role("button", name="2 hochstufen").click()
+    page.get_by_role("button", name="2 in Betrieb nehmen").click()
     expect(page.locator("#confirm-text")).to_contain_text("Version 2 ist als schwach bewertet")
     page.locator("#confirm-yes").click()
-    expect(page.locator("#done p")).to_have_text("2 hochstufen: erledigt.")
+    expect(page.locator("#done p")).to_have_text("2 in Betrieb nehmen: erledigt.")
     for summary in page.locator("summary").all():
         summary.click()
     page.locator("article form [name=review]").first.fill("0.9")

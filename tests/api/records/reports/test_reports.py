@@ -135,15 +135,15 @@ def test_a_german_report(engine):
     rows = dict(report_text.summary_rows(content))
     assert content.request.title == "Tag 02.03.2026"
     assert rows["Zeitraum"] == "02.03.2026 00:00 bis 03.03.2026 00:00"
-    assert (rows["Defekt"], rows["Nicht geprüft"]) == ("2 (20,0 %)", "1")
-    assert [row[3] for row in report_text.model_rows(content)] == ["defekt ab 0,500"] * 2
+    assert (rows["Fehlerhaft"], rows["Nicht geprüft"]) == ("2 (20,0 %)", "1")
+    assert [row[3] for row in report_text.model_rows(content)] == ["fehlerhaft ab 0,500"] * 2
     assert next(report_text.rate_rows(content)) == ("02.03.2026 13:00", "10", "2", "20,0 %")
     sentences = list(report_text.error_lines(content))
     assert "0 von 3 gezogenen Teilen wurden nachgeprüft." in sentences
     assert any(note.startswith("zur Nachprüfung: zu wenige Nachprüfungen") for note in sentences)
     assert write_pdf(content, NOON).startswith(b"%PDF-")
     texts, _ = excel_texts(write_excel(content, engine))
-    assert {"Datensatz", "Schwellwert", "gut", "nicht geprüft", "scratch"} <= set(texts[2])
+    assert {"Prüfung Nr.", "Schwellwert", "gut", "nicht geprüft", "scratch"} <= set(texts[2])
 
 
 @pytest.fixture
