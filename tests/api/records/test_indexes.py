@@ -21,6 +21,7 @@ from api.records.search import known_names, list_inspections
 from api.records.tables import inspections, tags
 from segdec.schemas import ModelIdentity
 from tests.api.records.filled_record import NOW
+from tests.api.records.query_plans import explain
 
 PERIODS = {"since": datetime(2026, 1, 1, tzinfo=UTC)}, {}
 INDEXES = {
@@ -39,16 +40,6 @@ def connection(tmp_path_factory):
     with engine.connect() as connection:
         yield connection
     engine.dispose()
-
-
-def explain(connection, query, *args):
-    """Runs a query; returns each SELECT that it executes with the steps of its plan."""
-    driver, statements = connection.connection.driver_connection, []
-    driver.set_trace_callback(statements.append)
-    query(connection, *args)
-    driver.set_trace_callback(None)
-    selects = [statement for statement in statements if statement.startswith(("SELECT", "WITH"))]
-    return {one: [row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {one}")] for one in selects}
 
 
 @pytest.mark.parametrize(("names", "index"), INDEXES.items())
