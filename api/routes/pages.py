@@ -62,13 +62,14 @@ INSPECTION = PageEntry("/", "Inspect", "inspect")
 REVIEW = PageEntry("/review", "Review", "review", "reviewer")
 LINE = PageEntry("/line", "Line", "line")
 PARTS = PageEntry("/parts", "Parts", "parts")
+DATA_SETS = PageEntry("/datasets", "Data sets", "datasets", "reviewer")
 TRENDS = PageEntry("/trends", "Trends", "trends", "quality")
 MODELS = PageEntry("/models", "Models", "models")
 SETTINGS = PageEntry("/settings", "Settings", "settings")
 CHANGES = PageEntry("/changes", "Changes", "changes", "quality")
 PART = PageEntry("/parts/{record_id}", "Part", "part")
 API = PageEntry("/docs", "API", "docs")
-RECORD_PAGES = (INSPECTION, LINE, REVIEW, PARTS, TRENDS, MODELS, SETTINGS, CHANGES)
+RECORD_PAGES = (INSPECTION, LINE, REVIEW, PARTS, TRENDS, DATA_SETS, MODELS, SETTINGS, CHANGES)
 """The pages with a link to each, if a record is kept."""
 
 

@@ -12,6 +12,7 @@ import { servingLabel } from "../shared/record_text.js";
 import { SearchForm } from "../shared/search_form.js";
 import { Credentials } from "../shared/credentials.js";
 import { verdictBadge } from "../shared/verdict_badge.js";
+import { AddToDataSet } from "./add_to_data_set.js";
 import { addRow } from "./table_row.js";
 
 const PAGE_SIZE = 50;
@@ -59,7 +60,7 @@ function show({ records, next_before: next }) {
   nextBefore = next;
   byId("more").hidden = next === null;
   setText(byId("summary"), summaryText());
-  for (const button of document.querySelectorAll("#exports button")) button.disabled = !found;
+  for (const button of document.querySelectorAll("#exports button, #add-to-data-set")) button.disabled = !found;
 }
 
 function summaryText() {
@@ -83,6 +84,7 @@ function showView() {
   byId("pictures").hidden = !pictures;
 }
 
+new AddToDataSet(requests, () => form.query);
 byId("more").addEventListener("click", loadPage);
 for (const button of document.querySelectorAll("#exports button")) button.addEventListener("click", exportResults);
 for (const choice of document.querySelectorAll("input[name=view]")) choice.addEventListener("change", showView);

@@ -1,4 +1,4 @@
-// Photographs of records with their masks. Each is loaded when it becomes visible.
+// Photographs of records or data sets. Each is loaded when it becomes visible.
 
 import { createElement } from "./dom.js";
 import { translate } from "./language.js";
@@ -9,21 +9,32 @@ const SIDE_PX = 480;
 const MAX_CONCURRENT = 3;
 
 export class ContactSheet {
-  constructor(list, requests) {
+  /** `requests` has the method `overlay`, which only `add` needs. */
+  constructor(list, requests = null) {
     Object.assign(this, { list, requests });
     this.queue = new RequestQueue(MAX_CONCURRENT);
     this.urls = [];
+    this.loads = new WeakMap(); // frame → what loads its picture, and describes it
     this.observer = new IntersectionObserver((entries) => this.#load(entries), { rootMargin: "200px" });
   }
 
   /** Adds the photograph of a record; `about` are the nodes below the name of its part. */
   add(record, ...about) {
+    const { record_id: id } = record;
+    const load = () => this.requests.overlay(id, SIDE_PX);
+    this.addPicture({ name: partName(record), href: `parts/${id}`, alt: translate("Photograph with its mask"), load }, ...about);
+  }
+
+  /** Adds a photograph that `load()` returns as a Blob; without `href` it is no link. Returns its element. */
+  addPicture({ name, href, alt, load }, ...about) {
     const frame = createElement("div", "picture");
-    const link = createElement("a", "", frame, createElement("strong", "", partName(record)));
-    link.href = `parts/${record.record_id}`;
-    frame.dataset.record = record.record_id;
-    this.list.append(createElement("li", "", link, createElement("p", "", ...about)));
+    const link = createElement(href ? "a" : "div", "", frame, createElement("strong", "", name));
+    if (href) link.href = href;
+    const item = createElement("li", "", link, createElement("p", "", ...about));
+    this.loads.set(frame, { load, alt });
+    this.list.append(item);
     this.observer.observe(frame);
+    return item;
   }
 
   clear() {
@@ -42,11 +53,12 @@ export class ContactSheet {
 
   async #show(frame) {
     if (!frame.isConnected) return;
+    const { load, alt } = this.loads.get(frame);
     try {
-      const url = URL.createObjectURL(await this.requests.overlay(frame.dataset.record, SIDE_PX));
+      const url = URL.createObjectURL(await load());
       this.urls.push(url);
       const image = createElement("img", "");
-      image.alt = translate("Photograph with its mask");
+      image.alt = alt;
       image.src = url;
       frame.replaceChildren(image);
     } catch (error) {

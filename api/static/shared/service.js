@@ -57,12 +57,13 @@ export async function request(path, options) {
 }
 
 /** The headers that say who sends a request; the cookie of a session is added by the browser. */
-async function identityHeaders(method, key) {
+export async function identityHeaders(method, key) {
   if (key) return { Authorization: `Bearer ${key}` };
   return SAFE_METHODS.includes(method) ? {} : csrfHeader();
 }
 
-async function explain(answer) {
+/** The ServiceError of an answer that is not a success. */
+export async function explain(answer) {
   const kind = answer.headers.get("Content-Type") ?? "";
   const problem = kind.includes("json") ? ((await answer.json().catch(() => null)) ?? {}) : {};
   const status = `${answer.status} ${answer.statusText}`;

@@ -1,0 +1,51 @@
+// The page of data sets: all of them, or the one that the address names.
+
+import { attempt } from "../shared/attempt.js";
+import { Credentials } from "../shared/credentials.js";
+import { askForCredentials } from "../shared/credentials_prompt.js";
+import { byId, setText } from "../shared/dom.js";
+import { currentSession } from "../shared/session.js";
+import { DataSetList } from "./data_set_list.js";
+import { ImportList } from "./import_list.js";
+import { Labels } from "./labels.js";
+import { PhotographSheet } from "./photograph_sheet.js";
+import { DataSetRequests } from "./requests.js";
+import { Upload } from "./upload.js";
+import { VersionList } from "./version_list.js";
+
+const EDITORS = ["engineer", "administrator"];
+const credentials = new Credentials(askForCredentials);
+const requests = new DataSetRequests(credentials);
+const id = new URLSearchParams(location.search).get("id");
+
+async function showDataSet() {
+  const found = await attempt(credentials, () => requests.find(id));
+  if (!found) return;
+  const { user } = await currentSession();
+  const mayChange = !user || EDITORS.includes(user.role);
+  const refresh = async () => present((await requests.find(id).catch(() => null)) ?? found);
+  const sheet = new PhotographSheet(id, requests, mayChange, refresh);
+  const reload = () => Promise.all([refresh(), sheet.load()]);
+  const labels = new Labels(id, requests, { onChoose: (label) => sheet.choose(label), onChange: present });
+  const imports = new ImportList(id, requests, reload);
+  const versions = new VersionList(id, requests);
+
+  function present(dataSet) {
+    document.title = dataSet.name;
+    setText(byId("name"), dataSet.name);
+    labels.show(dataSet);
+    sheet.offer(dataSet);
+  }
+
+  byId("data-set").hidden = false;
+  present(found);
+  if (mayChange) new Upload(id, requests, { onImport: () => imports.load(), onAdded: reload });
+  await Promise.all([sheet.load(), imports.load(), versions.load()]);
+}
+
+byId("forget-key").addEventListener("click", () => {
+  credentials.forgetKey();
+  location.reload();
+});
+if (id === null) await new DataSetList(requests).load();
+else await showDataSet();

@@ -1,0 +1,64 @@
+// Archives that are or were added to the data set.
+
+import { byId, createElement } from "../shared/dom.js";
+import { formatNumber, translate, translateCount } from "../shared/language.js";
+import { timeText } from "../shared/plant_time.js";
+
+const REFRESH_MS = 1500;
+const MAX_SHOWN = 5;
+
+const COUNTS = {
+  added: (count) => translateCount(count, "{count} added", "{count} added"),
+  restored: (count) => translateCount(count, "{count} restored", "{count} restored"),
+  present: (count) => translateCount(count, "{count} already there", "{count} already there"),
+  labelled: (count) => translateCount(count, "{count} labelled", "{count} labelled"),
+  kept: (count) => translateCount(count, "{count} keeps its label", "{count} keep their labels"),
+  left_out: (count) => translateCount(count, "{count} left out", "{count} left out"),
+};
+
+export class ImportList {
+  /** Calls `onAdded()` whenever photographs were added. */
+  constructor(id, requests, onAdded) {
+    Object.assign(this, { id, requests, onAdded });
+    this.stored = null; // number of photographs that all imports have stored
+    this.waiting = null;
+  }
+
+  /** Shows the imports, and again while one is running. */
+  async load() {
+    clearTimeout(this.waiting);
+    const imports = await this.requests.imports(this.id).catch(() => null); // the next one may succeed
+    if (imports) this.#show(imports);
+    if (!imports || imports.some(({ state }) => state === "running")) this.waiting = setTimeout(() => this.load(), REFRESH_MS);
+  }
+
+  #show(imports) {
+    byId("imports").replaceChildren(...imports.slice(0, MAX_SHOWN).map(entryOf));
+    const stored = imports.reduce((sum, { result }) => sum + result.added + result.restored + result.labelled, 0);
+    if (this.stored !== null && stored !== this.stored) this.onAdded();
+    this.stored = stored;
+  }
+}
+
+function entryOf({ name, state, result, started_at: started, started_by: author }) {
+  const title = createElement("strong", "", name || translate("Archive"));
+  const about = createElement("span", "hint", [timeText(started), author].filter(Boolean).join(", "));
+  const entry = createElement("li", state, title, about, createElement("p", "", stateText(state, result)));
+  if (result.error) entry.append(createElement("p", "problem", result.error));
+  const notes = [...result.problems.map(({ text }) => text), ...result.notes];
+  if (notes.length) {
+    const list = createElement("ul", "", ...notes.map((text) => createElement("li", "", text)));
+    const text = translateCount(notes.length, "{count} note", "{count} notes");
+    entry.append(createElement("details", "", createElement("summary", "", text), list));
+  }
+  return entry;
+}
+
+function stateText(state, result) {
+  const counts = Object.entries(COUNTS).filter(([name]) => result[name]).map(([name, text]) => text(result[name]));
+  if (state === "running") {
+    const found = result.found === null ? translate("Being read …") : translate("{count} found", { count: formatNumber(result.found) });
+    return [found, ...counts].join(", ");
+  }
+  return [state === "done" ? translate("Done") : translate("Failed"), ...counts].join(", ");
+}

@@ -1,0 +1,258 @@
+"""The page of data sets in a real browser, with the real service."""
+
+import io
+import json
+import re
+import zipfile
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from datasets.layouts.toy import make_sample
+from segdec.images import encode_png
+from tests.browser.conftest import part_image, serving
+from tests.browser.test_log_in import SIZES, add_people, log_in
+
+SCRIPT = "<img src=x onerror=alert(1)>"
+pytestmark = pytest.mark.slow
+
+
+def toy_files(count):
+    """Photographs in folders of their class, with masks: path → content."""
+    files = {}
+    for number in range(count):
+        sample = make_sample(number, size=64, classes=4)
+        files[f"parts/{sample.name}.png"] = encode_png(sample.image)
+        if sample.label:
+            files[f"parts/masks/{sample.name}.png"] = encode_png(sample.mask)
+    return files
+
+
+def archive(files):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as written:
+        for name, data in files.items():
+            written.writestr(name, data)
+    return content.getvalue()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("service"), local_role="administrator") as service:
+        yield service
+
+
+@pytest.fixture
+def create(service):
+    """Creates a data set by a request; returns its id."""
+
+    def create(name, classes=("scratch",)):
+        with httpx.Client(base_url=service.address) as http:
+            answer = http.post("v1/data-sets", json={"name": name, "classes": list(classes)})
+            return answer.json()["id"]
+
+    return create
+
+
+def get(service, path):
+    return httpx.get(f"{service.address}{path}").json()
+
+
+def photographs(service, number):
+    found = get(service, f"v1/data-sets/{number}/photographs")["photographs"]
+    return {one["name"]: one["label"] for one in found}
+
+
+def names(page):
+    return page.locator("#pictures strong").all_inner_texts()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_data_set_is_created_and_filled_from_an_archive(visit, service, size):
+    width, height = SIZES[size]
+    user = visit(service.address, viewport={"width": width, "height": height})
+    page = user.open("datasets")
+    page.locator("#new-data-set [name=name]").fill(f"Parts {size}")
+    page.locator("#new-data-set [name=classes]").fill("scratch, dent")
+    page.get_by_role("button", name="Create data set").click()
+    expect(page.locator("#name")).to_have_text(f"Parts {size}")
+    expect(page.locator("#summary")).to_have_text("No photographs.")
+    files = {**toy_files(12), "parts/good/broken.png": b"no picture"}
+    user.drop(("parts.zip", archive(files)))
+    expect(page.locator("#imports")).to_contain_text("Done, 12 added, 12 labelled, 1 left out")
+    expect(page.locator("#summary")).to_have_text("12 photographs shown")
+    page.locator("#imports summary").click()
+    expect(page.locator("#imports details")).to_contain_text("parts/good/broken.png is not an image")
+    expect(page.locator("#pictures img")).not_to_have_count(0)
+    labels = page.locator("#labels li").all_inner_texts()
+    assert [re.sub(r"\s+", " ", text) for text in labels] == [
+        *("Not labelled 0", "Good 6", "scratch 2", "dent 0", "spot 2", "stain 2")
+    ]
+    user.screenshot(f"data-set-{size}")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_role("link", name="All data sets").click()
+    expect(page.locator("#data-sets")).to_contain_text(f"Parts {size}")
+    user.screenshot(f"data-sets-{size}")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_single_photographs_are_added_without_labels_and_failures_are_named(visit, service, create):
+    number = create("Single")
+    user = visit(service.address)
+    page = user.open(f"datasets?id={number}")
+    expect(page.locator("#summary")).to_have_text("No photographs.")
+    good = encode_png(part_image(90))
+    user.drop(("a.png", good), ("b.png", encode_png(part_image(91))), ("c.png", b"none"), ("d.txt", b"text"))
+    problems = page.locator("#upload-problems")
+    expect(problems).to_contain_text("d.txt is not a photograph and was not sent.")
+    expect(problems).to_contain_text("c.png: ")
+    expect(page.locator("#summary")).to_have_text("2 photographs shown")
+    user.drop(("again.png", good), (f"{SCRIPT}.png", encode_png(part_image(92))))
+    expect(problems).to_have_text("1 photographs were in the data set already.")
+    expect(page.locator("#summary")).to_have_text("3 photographs shown")
+    assert photographs(service, number) == {"a": None, "b": None, SCRIPT: None}
+
+
+def test_folder_is_packed_and_its_labels_are_read(visit, service, create, tmp_path):
+    number = create("Folder", ())
+    for name, content in toy_files(8).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    page = visit(service.address).open(f"datasets?id={number}")
+    page.locator("#folder").set_input_files(tmp_path / "parts")
+    expect(page.locator("#imports")).to_contain_text("Done, 8 added, 8 labelled")
+    assert photographs(service, number)["good/00000"] == "good"
+    page.locator("#with-labels").uncheck()
+    page.locator("#folder").set_input_files(tmp_path / "parts")
+    expect(page.locator("#upload-problems")).to_contain_text("8 photographs were in the data set already.")
+
+
+def test_failed_archive_says_why(visit, service, create):
+    user = visit(service.address)
+    page = user.open(f"datasets?id={create('Failed')}")
+    expect(page.locator("#summary")).to_have_text("No photographs.")
+    user.drop(("bad.zip", archive({"../a.png": b""})))
+    expect(page.locator("#imports")).to_contain_text("outside of the archive's folder")
+    expect(page.locator("#imports")).to_contain_text("Failed")
+
+
+@pytest.fixture
+def filled(service, create):
+    """A data set with six photographs without labels."""
+    number = create(f"Filled {len(get(service, 'v1/data-sets')['data_sets'])}", ("scratch", "dent"))
+    with httpx.Client(base_url=service.address) as http:
+        for seed in range(6):
+            body = encode_png(part_image(100 + seed))
+            path = f"v1/data-sets/{number}/photographs?name=line/{seed}"
+            http.post(path, content=body, headers={"Content-Type": "image/png"}).raise_for_status()
+    return number
+
+
+def choose(page, *numbers):
+    for number in numbers:
+        page.locator("#pictures .picture").nth(number).click()
+
+
+def test_several_photographs_get_a_label_and_are_removed(visit, service, filled):
+    page = visit(service.address).open(f"datasets?id={filled}")
+    expect(page.locator("#summary")).to_have_text("6 photographs shown")
+    actions = page.locator("#actions")
+    expect(actions.get_by_role("button", name="Good")).to_be_disabled()
+    choose(page, 0, 1, 2)
+    expect(page.locator("#selected")).to_have_text("3 selected")
+    actions.get_by_role("button", name="scratch").click()
+    expect(page.locator("#labels li").nth(2)).to_have_text("scratch3")
+    choose(page, 3)
+    actions.get_by_role("button", name="Left out").click()
+    expect(page.locator("#labels li").last).to_have_text("Left out1")
+    choose(page, 0)
+    actions.get_by_role("button", name="No label").click()
+    expect(page.locator("#labels li").first).to_have_text("Not labelled3")
+    page.locator("#labels button").first.click()
+    expect(page.locator("#summary")).to_have_text("3 photographs shown")
+    assert names(page) == ["line/0", "line/4", "line/5"]
+    page.locator("#select-all").check()
+    actions.get_by_role("button", name="Good").click()
+    expect(page.locator("#labels li").nth(1)).to_have_text("Good3")
+    page.locator("#filter [name=label]").select_option("*")
+    page.locator("#filter [name=search]").fill("line/5")
+    page.keyboard.press("Enter")
+    expect(page.locator("#summary")).to_have_text("1 photograph shown")
+    choose(page, 0)
+    actions.get_by_role("button", name="Remove from the data set").click()
+    expect(page.locator("#pictures")).to_contain_text("removed")
+    labels = {
+        "line/0": "good",
+        "line/1": "scratch",
+        "line/2": "scratch",
+        "line/3": "ignore",
+        "line/4": "good",
+    }
+    assert photographs(service, filled) == labels
+
+
+def test_change_by_another_person_is_said_and_not_overwritten(visit, service, filled):
+    page = visit(service.address).open(f"datasets?id={filled}")
+    expect(page.locator("#summary")).to_have_text("6 photographs shown")
+    first = get(service, f"v1/data-sets/{filled}/photographs")["photographs"][0]
+    path = f"{service.address}v1/data-sets/{filled}/photographs/{first['id']}/annotation"
+    httpx.put(path, json={"label": "dent", "based_on": None}).raise_for_status()
+    page.locator("#select-all").check()
+    page.locator("#actions").get_by_role("button", name="Good").click()
+    expect(page.locator("#problem")).to_contain_text(
+        "1 of 6 photographs were not changed: The latest annotation"
+    )
+    labels = photographs(service, filled)
+    assert labels.pop("line/0") == "dent" and set(labels.values()) == {"good"}
+
+
+def test_versions_are_made_compared_and_exported(visit, service, filled):
+    page = visit(service.address).open(f"datasets?id={filled}")
+    expect(page.locator("#summary")).to_have_text("6 photographs shown")
+    choose(page, 0, 1)
+    page.locator("#actions").get_by_role("button", name="Good").click()
+    expect(page.locator("#labels li").nth(1)).to_have_text("Good2")
+    page.locator("#new-version [name=note]").fill(f"first {SCRIPT}")
+    page.get_by_role("button", name="Make version").click()
+    expect(page.locator("#versions li")).to_have_count(1)
+    expect(page.locator("#versions")).to_contain_text(f"first {SCRIPT}")
+    choose(page, 1, 2)
+    page.locator("#actions").get_by_role("button", name="dent").click()
+    expect(page.locator("#labels li").nth(3)).to_have_text("dent2")
+    page.get_by_role("button", name="Make version").click()
+    expect(page.locator("#versions li")).to_have_count(2)
+    page.get_by_role("button", name="Compare").click()
+    comparison = page.locator("#comparison")
+    expect(comparison).to_contain_text("1 photograph added, 0 removed, 1 with another label")
+    expect(comparison).to_contain_text("line/1: Good → dent")
+    with page.expect_download() as downloading:
+        page.locator("#versions li").first.get_by_role("button", name="Folder").click()
+    with zipfile.ZipFile(downloading.value.path()) as exported:
+        (manifest,) = (name for name in exported.namelist() if name.endswith("manifest.jsonl"))
+        lines = [json.loads(line) for line in exported.read(manifest).splitlines()]
+    assert [line["label"] for line in lines].count("dent") == 2
+
+
+def test_reviewer_sees_no_controls_of_engineers(visit, tmp_path):
+    with serving(tmp_path) as service:
+        add_people(service)
+        page = visit(service.address).open("datasets")
+        log_in(page)
+        expect(page.locator("#list")).to_be_visible()
+        expect(page.locator("#new-data-set")).to_be_hidden()
+
+
+def test_results_of_a_search_are_added(visit, service, create):
+    number = create("From parts")
+    with httpx.Client(base_url=service.address) as http:
+        for part in ("7", "8"):
+            body = encode_png(part_image(200 + int(part)))
+            http.post(f"v1/inspect?part_id={part}", content=body, headers={"Content-Type": "image/png"})
+    page = visit(service.address).open("parts?part_id=7")
+    expect(page.locator("#summary")).to_have_text("1 inspection")
+    page.get_by_role("button", name="Add to a data set").click()
+    page.locator("#data-set-choice").select_option(label="From parts")
+    page.locator("#data-set-add").click()
+    expect(page.locator("#data-set-state")).to_contain_text("1 photograph added")
+    assert len(photographs(service, number)) == 1
