@@ -33,6 +33,7 @@ from segdec.inference.postprocessing import Prediction, Region
 from tests.api.live_server import SkippingLoop
 from tests.api.records.databases import BINARIES, OwnPostgres
 from tests.api.records.object_store import OwnObjectStore
+from tests.api.records.small_disk import mounted
 
 T = TypeVar("T")
 
@@ -386,3 +387,10 @@ def bucket(object_store):
     name = f"bucket-{uuid.uuid4().hex}"
     object_store.make(name)
     return name
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A folder on a small file system."""
+    with mounted(tmp_path / "disk") as folder:
+        yield folder

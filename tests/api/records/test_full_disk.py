@@ -1,41 +1,17 @@
 """A full disk: nothing is answered without being recorded, and old pictures are deleted."""
 
-import subprocess
 import time
 
 import numpy as np
-import pytest
 from sqlalchemy import select
 
 from api.records.database import open_database
 from api.records.tables import inspections
 from segdec.images import encode_png
 from tests.api.conftest import PNG, ServiceClient
+from tests.api.records.small_disk import fill
 
-DISK_BYTES = 16 * 2**20
 RESERVED_BYTES = 2**18
-
-
-@pytest.fixture
-def disk(tmp_path):
-    """A folder on a small file system."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)]
-    if subprocess.run(mount, check=False, capture_output=True).returncode:
-        pytest.skip("no right to mount a file system")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def fill(folder):
-    """Writes a file that takes all space that is left."""
-    with (folder / "other").open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(4096))
-        except OSError:
-            return
 
 
 def photograph(number):
