@@ -69,7 +69,7 @@ def test_too_large_a_picture_names_the_flag(client):
 
 def test_unknown_path_and_wrong_method(client):
     check(client.get("/v1/nowhere"), 404, "not_found", ("/v1/nowhere", "/openapi.json"))
-    for path in ("/line", "/v1/records/1", "/v1/outbox"):
+    for path in ("/line", "/v1/records/1", "/v1/outbox", "/v1/data-sets/1"):
         check(client.get(path), 404, "not_found", (path, "--record required"))
     answer = client.get("/v1/predict")
     check(answer, 405, "method_not_allowed", ("GET", "/v1/predict", "POST"))
