@@ -38,6 +38,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_split(added.add_parser("split", help="write split files by group, or folds"))
     _add_pack(added.add_parser("pack", help="write a data set as TFRecord shards"))
     _add_convert(added.add_parser("convert", help="write a data set as a folder with a manifest"))
+    unusual = "write what is unusual about single photographs"
+    _add_findings(added.add_parser("findings", help=unusual))
     _add_push(added.add_parser("push", help="send a data set to a service"))
     _add_unpack(added.add_parser("unpack", help="unpack a zip archive that may be damaged or hostile"))
     return parser
@@ -136,6 +138,13 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     every = "all photographs below ROOT, with the label ignore, whatever folders and annotations state"
     add("--unlabelled", action="store_true", help=every)
     parser.set_defaults(command=commands.convert)
+
+
+def _add_findings(parser: argparse.ArgumentParser) -> None:
+    _add_source(parser)
+    lines = "file to write: a JSON object on each line for each finding (kind, names, text)"
+    parser.add_argument("out", type=Path, metavar="OUT", help=lines)
+    parser.set_defaults(command=commands.findings)
 
 
 def _add_push(parser: argparse.ArgumentParser) -> None:

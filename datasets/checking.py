@@ -172,7 +172,7 @@ def describe_risks(checked: CheckedDataset) -> list[str]:
     dropped = describe_causes(checked.dataset.dropped)
     if blank := [photograph.record.name for photograph in checked.photographs if photograph.blank]:
         dropped.append(f"{list_names(blank)}: {BLANK_PALETTE}.")
-    if flat := [photograph.record.name for photograph in checked.photographs if _is_flat(photograph)]:
+    if flat := [photograph.record.name for photograph in checked.photographs if is_flat(photograph)]:
         dropped.append(
             f"{list_names(flat)} show one colour and nothing else. Remove them if the lens was covered, the "
             "lamp off or the file saved wrongly: a model that learns them calls such photographs good."
@@ -190,7 +190,8 @@ def describe_risks(checked: CheckedDataset) -> list[str]:
     ]
 
 
-def _is_flat(photograph: CheckedPhotograph) -> bool:
+def is_flat(photograph: CheckedPhotograph) -> bool:
+    """Returns whether the photograph shows one colour and nothing else."""
     return photograph.thumbnail is not None and not photograph.blank and not photograph.thumbnail.strip(b"\0")
 
 

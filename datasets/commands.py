@@ -16,6 +16,7 @@ from datasets.conversion import convert as write_manifest
 from datasets.conversion import convertible
 from datasets.detection import detect_layout, find_root
 from datasets.file_systems import is_url
+from datasets.findings import list_findings, write_findings
 from datasets.folds import Duplicates, keep_every_share, split_by_share, split_into_folds
 from datasets.layouts.toy import write_toy
 from datasets.layouts.unlabelled import list_photographs
@@ -207,6 +208,15 @@ def push(options: argparse.Namespace) -> None:
             f"The service rejected {len(result.problems)} photographs; see above. Repair them and push "
             "again: only what is missing is sent."
         )
+
+
+def findings(options: argparse.Namespace) -> None:
+    """Writes what is unusual about single photographs."""
+    checked = _check(options, _load(options, None), ANY_WHITE_LEVEL)
+    found = list_findings(checked)
+    with _writing(f"The list {options.out}", "path"):
+        write_findings(options.out, found)
+    print(f"{len(found)} findings in {options.out}")
 
 
 def unpack(options: argparse.Namespace) -> None:
