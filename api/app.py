@@ -107,6 +107,8 @@ def _record_routers() -> list[APIRouter]:
             review,
             session,
             settings,
+            training_jobs,
+            training_workers,
             trends,
             users,
         )
@@ -121,6 +123,8 @@ def _record_routers() -> list[APIRouter]:
         data_set_annotations,
         data_set_versions,
         data_set_imports,
+        training_jobs,
+        training_workers,
         trends,
         reports,
         line,

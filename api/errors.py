@@ -25,7 +25,7 @@ ROUTING_DETAILS = {
     404: "Nothing is served at {path}. The paths are listed at /openapi.json.",
     405: "{method} is not accepted at {path}. Expected: {allowed}.",
 }
-RECORD_PATHS = ("/records/", "/review/", "/line/", "/outbox/", "/data-sets/")
+RECORD_PATHS = ("/records/", "/review/", "/line/", "/outbox/", "/data-sets/", "/training/")
 """Prefixes, after `/v1` and `/admin`, of the paths that are served if a record is kept."""
 RETRYABLE_STATUSES = {408, 429, 503, 504}
 """Statuses of requests that may succeed later."""

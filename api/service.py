@@ -34,12 +34,14 @@ from api.settings import Settings
 from api.shadow.shadow_metrics import ShadowMetrics
 from api.shadow.shadowing import Shadowing
 from segdec.artifact import STABLE
+from segdec.errors import ArtifactError
 from segdec.process_memory import memory_limit
 from segdec.schemas import ModelDetail, ModelIdentity, ReloadAnswer
 
 if TYPE_CHECKING:
     from api.data_sets.data_set_store import DataSetStore
     from api.data_sets.import_runner import ImportRunner
+    from api.training_jobs.training_store import TrainingStore
 
 T = TypeVar("T")
 
@@ -131,6 +133,7 @@ class Service:
         )
         self.data_sets = _create_data_sets(settings, self.recording)
         self.imports = _create_imports(settings, self.data_sets)
+        self.training = _create_training(settings, self.recording)
         self.shadowing = Shadowing(
             self.models,
             self.inference_thread,
@@ -220,6 +223,17 @@ class Service:
         """Finds the model of a request; arguments and errors as `ModelRegistry.find`, 503 while not ready."""
         self.check_state()
         return self.models.find(name, version)
+
+    def stored_versions(self, name: str) -> list[str]:
+        """Returns the versions of the model `name` on disk; empty if models are in memory.
+
+        Raises:
+            RequestError: 409 if the folder of the model is damaged.
+        """
+        try:
+            return [] if self.loader is None else self.loader.store.versions_of(name)
+        except ArtifactError as error:
+            raise RequestError(409, "damaged_models", str(error)) from error
 
     def describe(self, models: Iterable[ServedModel]) -> list[ModelDetail]:
         return [model.describe(self.memory.largest(model.cost)) for model in models]
@@ -393,6 +407,15 @@ def _create_imports(settings: Settings, data_sets: "DataSetStore | None") -> "Im
     from api.data_sets.import_runner import ImportRunner
 
     return ImportRunner(data_sets, settings.record_folder / "imports", settings.retry_after_s)
+
+
+def _create_training(settings: Settings, recording: Recording) -> "TrainingStore | None":
+    """Creates the training jobs beside the record; None if no record is kept."""
+    if recording.record is None:
+        return None
+    from api.training_jobs.training_store import create_training_store  # needs the group `record`
+
+    return create_training_store(settings, recording.record)
 
 
 def _log_failure(work: "Future[None]") -> None:

@@ -68,6 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_fit(commands)
     _add_retrain(commands)
+    _add_worker(commands)
     for name, command in EXPERIMENT_COMMANDS.items():
         commands.add_parser(name, help=command.__doc__)
     _add_measuring(commands)
@@ -139,6 +140,21 @@ def _add_retrain(commands: "Commands") -> None:
     add("--minutes", type=float, help=minutes)
     add("--force", action="store_true", help="export the model even if it is worse")
     add("--no-sample", action="store_true", help=NO_SAMPLE_HELP)
+
+
+def _add_worker(commands: "Commands") -> None:
+    add = _add_command(commands, worker)
+    add("--url", required=True, help="address of the service, for example http://127.0.0.1:8000")
+    key = "file with a key of the service's --train-keys"
+    add("--key-file", type=Path, required=True, metavar="FILE", help=key)
+    folder = "folder for data and runs; one worker at a time (default: %(default)s)"
+    add("--folder", type=Path, default=Path("worker"), help=folder)
+    add("--name", help="name of the worker; default: that of the machine")
+    signing = "private key that signs the models, see python -m segdec keygen; default: they stay unsigned"
+    add("--signing-key", type=Path, metavar="FILE", help=signing)
+    authority = "certificate authority of the service's https certificate; default: those of the system"
+    add("--ca-file", type=Path, metavar="FILE", help=authority)
+    add("--once", action="store_true", help="end after one job")
 
 
 def _add_measuring(commands: "Commands") -> None:
@@ -330,6 +346,14 @@ def retrain(options: argparse.Namespace) -> None:
     _raise_pixel_limit_of(options.run)
     given = {name: value for name, value in vars(options).items() if name != "command"}
     command.retrain(command.RetrainOptions(**given), began)
+
+
+def worker(options: argparse.Namespace) -> None:
+    """Trains the jobs that engineers order at a service; SIGTERM and Ctrl-C release a job."""
+    from training.worker import command
+
+    given = {name: value for name, value in vars(options).items() if name != "command"}
+    command.work(command.WorkerOptions(**given))
 
 
 def evaluate(options: argparse.Namespace) -> None:

@@ -102,6 +102,15 @@ def list_files(entry: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
         yield path, bytes.fromhex(path.rpartition("/")[2].partition(".")[0])
 
 
+def lists_file(manifest: bytes, sha256: str) -> bool:
+    """Returns whether a manifest lists a photograph or a mask, without parsing it.
+
+    A name of a photograph cannot contain these texts: quotation marks in it are escaped.
+    """
+    image, mask = f'"image": "{PHOTOGRAPHS}/{sha256}.', f'"class_mask": "{MASKS}/{sha256}.'
+    return image.encode() in manifest or mask.encode() in manifest
+
+
 def create_version(
     connection: Connection, data_set_id: int, snapshot: Snapshot, note: str, who: str, now: datetime
 ) -> int:

@@ -60,6 +60,10 @@ class SingleModel:
         """Returns nothing: the one model is served."""
         return []
 
+    def versions_of(self, name: str) -> list[str]:  # noqa: ARG002
+        """Returns nothing: further versions have no place beside it."""
+        return []
+
     def find(self, name: str) -> StoredModel | None:
         """Returns the one version, labelled stable; None for another name."""
         if name not in self.names():
@@ -138,6 +142,14 @@ class ModelFolder:
         if (self.folder / MANIFEST).is_file():
             reasons.insert(0, f"{self.folder} is itself a model: serve it with --model {self.folder}.")
         return reasons
+
+    def versions_of(self, name: str) -> list[str]:
+        """Returns the versions of a model on disk, labelled or not.
+
+        Raises:
+            ArtifactError: If a version is in the folder twice.
+        """
+        return list(self._artifacts_of(name))
 
     def find(self, name: str) -> StoredModel | None:
         """Returns the labelled versions of a model as they are on disk now, or its newest version; None if

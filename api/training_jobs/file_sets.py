@@ -59,7 +59,9 @@ def store_files(connection: Connection, job_id: int, kind: FileSet, files: Seque
     """
     digests = [bytes.fromhex(chunk) for file in files for chunk in file.chunks]
     if missing := find_missing(connection, digests):
-        detail = f"{len(missing)} chunks are not stored, the first one {missing[0].hex()}. Send them first."
+        detail = (
+            f"Not stored: {len(missing)} of the chunks, the first one {missing[0].hex()}. Send them first."
+        )
         raise RequestError(409, "missing_chunks", detail)
     drop_files(connection, job_id, kind)
     rows = [

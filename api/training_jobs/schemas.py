@@ -11,7 +11,7 @@ JobState = Literal["queued", "leased", "running", "done", "failed", "cancelled"]
 """`leased`: a worker fetches the data; `running`: it trains."""
 EventKind = Literal["state", "metrics", "output"]
 Command = Literal["continue", "cancel", "stop"]
-"""What a worker must do: go on, stop without a model, or stop with the best weights so far."""
+"""What a worker must do: continue, stop without a model, or stop with the best weights so far."""
 
 
 class JobSettings(AnswerPart):

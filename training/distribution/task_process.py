@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 PIPE_BYTES = 1 << 20
 """Larger than a pipe's buffer: one read empties it."""
@@ -17,12 +18,15 @@ PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class Task:
-    """A command to run, with additional environment variables; a server is stopped after all other tasks."""
+    """A command to run, with additional environment variables, in a folder (None: that of this process); a
+    server is stopped after all other tasks.
+    """
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str]
     server: bool = False
+    folder: Path | None = None
 
 
 class PrefixedLines:
@@ -74,6 +78,7 @@ class TaskProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=end,
                 stderr=end,
+                cwd=task.folder,
                 env={**os.environ, "PYTHONUNBUFFERED": "1", **task.environment},
                 process_group=0,  # Ctrl-C reaches only the parent
                 preexec_fn=_end_with_parent(),  # noqa: PLW1509 - one thread
@@ -101,6 +106,10 @@ class TaskProcess:
         if not self.stop_requested:
             self.stop_requested = True
             self._signal(signal.SIGTERM)
+
+    def interrupt(self) -> None:
+        """Sends SIGINT, as Ctrl-C does."""
+        self._signal(signal.SIGINT)
 
     def kill(self) -> None:
         if self.code is None:

@@ -82,6 +82,12 @@ reviewer       POST            /v1/review/next
 reviewer       GET             /v1/review/agreement
 reviewer       GET             /v1/review/statistics
 reviewer       PUT DELETE      /v1/records/{record_id}/review
+reviewer       GET             /v1/training/jobs
+reviewer       GET             /v1/training/jobs/{job_id}
+reviewer       GET             /v1/training/jobs/{job_id}/events
+reviewer       GET             /v1/training/jobs/{job_id}/panel
+reviewer       GET             /v1/training/jobs/{job_id}/report
+reviewer       GET             /v1/training/workers
 quality        GET             /v1/audit
 quality        GET             /v1/outbox
 quality        GET             /v1/records/days/{day}
@@ -107,9 +113,24 @@ engineer       POST            /v1/data-sets/{data_set_id}/photographs
 engineer       DELETE          /v1/data-sets/{data_set_id}/photographs/{photograph_id}
 engineer       POST            /v1/data-sets/{data_set_id}/versions
 engineer       PUT DELETE      /v1/settings/{name}
+engineer       POST            /v1/training/jobs
+engineer       POST            /v1/training/jobs/{job_id}/cancel
+engineer       POST            /v1/training/jobs/{job_id}/continue
+engineer       POST            /v1/training/jobs/{job_id}/stop
+engineer       POST            /v1/training/jobs/{job_id}/use
 administrator  GET POST        /v1/users
 administrator  PUT DELETE      /v1/users/{name}
 administrator  POST            /v1/users/{name}/link
+train          POST            /v1/training/worker/lease
+train          GET             /v1/training/worker/jobs/{job_id}/data/manifest
+train          GET             /v1/training/worker/jobs/{job_id}/data/files/{sha256}
+train          POST            /v1/training/worker/jobs/{job_id}/chunks/missing
+train          GET PUT         /v1/training/worker/jobs/{job_id}/chunks/{sha256}
+train          PUT             /v1/training/worker/jobs/{job_id}/checkpoint
+train          PUT             /v1/training/worker/jobs/{job_id}/panel
+train          PUT             /v1/training/worker/jobs/{job_id}/result
+train          POST            /v1/training/worker/jobs/{job_id}/heartbeat
+train          POST            /v1/training/worker/jobs/{job_id}/end
 """
 TABLE = {
     (method, path): role

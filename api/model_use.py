@@ -1,0 +1,142 @@
+"""Puts the model of a finished job into the folder of models."""
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy import Connection, RowMapping
+
+from api.errors import RequestError
+from api.models.labels import set_candidate
+from api.records.queries import add_audit_entry
+from api.service import Service
+from api.training_jobs.file_sets import list_files
+from api.training_jobs.job_events import add_state_event
+from api.training_jobs.jobs import change_job, find_job
+from api.training_jobs.training_store import TrainingStore
+from segdec.artifact import LABELS, STABLE, open_artifact
+from segdec.errors import ArtifactError
+from segdec.runtime.files import atomic_folder, write_text_atomic
+from segdec.schemas import ReloadAnswer
+
+MODEL = "model/"
+
+
+async def use_model(
+    service: Service, training: TrainingStore, job_id: int, who: str, caller: Mapping[str, str]
+) -> ReloadAnswer:
+    """Writes the model of a job as a version of its name and makes it the candidate; the first version of a
+    new name becomes stable. If it cannot be served, nothing changes.
+
+    Args:
+        service: The service.
+        training: The training jobs.
+        job_id: A finished job.
+        who: Who does it, for the audit log.
+        caller: The caller, as the log of reloads names it.
+
+    Raises:
+        RequestError: 404 if the job does not exist, 409 if it is not done, if the folder of models cannot be
+            written or has this version already, 422 if the model cannot be served.
+    """
+    row = await training.read(find_job, job_id)
+    if row["state"] != "done":
+        detail = f"The training job {job_id} is {row['state']}. Expected one that is done."
+        raise RequestError(409, "job_not_done", detail)
+    folder = _find_folder(service, row)
+    is_new_name = not service.models.versions(row["model"])
+    with _explained_errors(folder):
+        if not is_new_name:
+            await asyncio.to_thread(_keep_stable, service, row["model"], folder.parent)
+        await _write_model(training, job_id, folder)
+    try:
+        await asyncio.to_thread(_check_model, folder, row)
+        if is_new_name:
+            answer = await service.reload(row["model"], caller)
+        else:
+            answer = await service.relabel(row["model"], set_candidate(row["version"]), caller)
+    except BaseException:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        raise
+    await training.write(_note_use, job_id, row, who, is_new_name, datetime.now(UTC))
+    return answer
+
+
+def _find_folder(service: Service, row: RowMapping) -> Path:
+    """Returns the new folder of the version; raises a RequestError, 409, if it cannot be created."""
+    models = service.settings.models
+    if models is None or service.loader is None:
+        detail = "A single model is served (--model). Serve a folder of models: --models FOLDER."
+        raise RequestError(409, "models_fixed", detail)
+    folder: Path = models / row["model"] / row["version"]
+    if folder.exists():
+        detail = f"{folder} exists already. Is the model in use? Delete the folder, or order a new training."
+        raise RequestError(409, "version_exists", detail)
+    if not os.access(models, os.W_OK):
+        detail = f"{models} is read-only. Copy the model there by other means, or mount it writable."
+        raise RequestError(409, "models_fixed", detail)
+    return folder
+
+
+async def _write_model(training: TrainingStore, job_id: int, folder: Path) -> None:
+    files = await training.read(list_files, job_id, "result")
+    with atomic_folder(folder) as staged:
+        for file in files:
+            if file.path.startswith(MODEL):
+                target = staged / file.path.removeprefix(MODEL)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                for chunk in file.chunks:
+                    data = await training.read_chunk(bytes.fromhex(chunk))
+                    await asyncio.to_thread(_append, target, data)
+
+
+@contextmanager
+def _explained_errors(folder: Path) -> Iterator[None]:
+    """Raises a RequestError, 409, if the folder cannot be written."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise RequestError(409, "version_exists", f"{folder} was created meanwhile.") from error
+    except OSError as error:
+        detail = f"{folder} cannot be written: {error.strerror or error}. Nothing was changed."
+        raise RequestError(409, "models_fixed", detail) from error
+
+
+def _append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def _check_model(folder: Path, row: RowMapping) -> None:
+    """Checks all files of the model, and that it has the name and version of the job."""
+    try:
+        artifact = open_artifact(folder)
+        artifact.check_files()
+    except ArtifactError as error:
+        raise RequestError(422, "unusable_model", f"{error} The worker sent a damaged model.") from error
+    found = artifact.manifest.name, artifact.manifest.version
+    if found != (row["model"], row["version"]):
+        detail = f"The model is {found[0]} {found[1]}; the job ordered {row['model']} {row['version']}."
+        raise RequestError(422, "unusable_model", detail)
+
+
+def _keep_stable(service: Service, name: str, folder: Path) -> None:
+    """Labels the version that answers now as stable: without labels the next start would serve the newest."""
+    labels, stable = folder / LABELS, service.find_model(name).identity.version
+    if not labels.exists():
+        write_text_atomic(labels, json.dumps({STABLE: stable}, indent=2) + "\n")
+
+
+def _note_use(
+    connection: Connection, job_id: int, row: RowMapping, who: str, is_new_name: bool, now: datetime
+) -> None:
+    change_job(connection, job_id, used=json.dumps({"who": who, "at": now.isoformat()}))
+    label = "stable" if is_new_name else "candidate"
+    facts = {"job": job_id, "model": row["model"], "version": row["version"], "label": label}
+    add_audit_entry(connection, who, "use a trained model", after=facts)
+    add_state_event(connection, job_id, f"{who} put the model into use, as {label}.", now)

@@ -1,0 +1,348 @@
+"""What training workers do: lease jobs, fetch their data, report, upload. Served if the service records."""
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.data_sets.versions import find_version, lists_file
+from api.errors import RequestError, document_problems
+from api.routes.body_schemas import BINARY_SCHEMA, describe_json_body
+from api.routes.data_set_params import DataSetsDep
+from api.routes.dependencies import ServiceDep
+from api.routes.json_body import read_json_body
+from api.routes.rate_limit import client_of
+from api.routes.request_body import read_body
+from api.routes.request_params import DeadlineDep, RequiredName
+from api.routes.roles import require_role
+from api.routes.training_params import (
+    BODY_PROBLEMS,
+    DIGEST_PATTERN,
+    DigestPath,
+    JobId,
+    LeaseHeader,
+    TrainingDep,
+)
+from api.service import Service
+from api.training_jobs import file_sets, leases
+from api.training_jobs.job_events import NewEvent
+from api.training_jobs.jobs import change_job
+from api.training_jobs.schemas import EventKind, HeartbeatAnswer, Lease, MissingChunks, SentFile
+from api.training_jobs.training_store import NewChunk
+from segdec import __version__
+
+router = APIRouter(
+    prefix="/v1/training/worker", tags=["training workers"], dependencies=require_role("train")
+)
+
+MAX_PANEL = 8 * 1024**2
+MAX_LIST_BYTES = 2 * 1024**2
+"""Largest body that names chunks."""
+MAX_EVENTS = 100
+MAX_EVENT_BYTES = 256 * 1024
+"""Largest heartbeat."""
+Digest = Annotated[str, Field(pattern=DIGEST_PATTERN)]
+Text = Annotated[str, Field(max_length=2000)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Facts = dict[Annotated[str, Field(max_length=100)], Any]
+JSON_PROBLEMS = document_problems(*BODY_PROBLEMS)
+FILE: dict[str, Any] = {
+    "response_class": Response,
+    "responses": {
+        200: {"content": {"application/octet-stream": {"schema": BINARY_SCHEMA}}},
+        **document_problems(400, 404, 409, 503),
+    },
+}
+BODY: dict[str, Any] = {
+    "requestBody": {"required": True, "content": {"application/octet-stream": {"schema": BINARY_SCHEMA}}}
+}
+
+
+class Sent(BaseModel):
+    """Base of what workers send."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class WorkerFacts(Sent):
+    """A worker that asks for a job."""
+
+    name: RequiredName
+    version: RequiredName = Field(description="of the product")
+    machine: dict[RequiredName, Annotated[str, Field(max_length=200)]] = Field(
+        {}, max_length=20, description="system, processors, GPUs"
+    )
+
+
+class SentEvent(Sent):
+    """A record of the training's log, or lines that it printed."""
+
+    kind: Literal["metrics", "output"]
+    content: dict[str, Number | Text | None] | list[Text] = Field(max_length=200)
+
+
+class Heartbeat(Sent):
+    """A sign of life of a worker."""
+
+    is_training: bool = Field(description="false: it fetches data")
+    progress: dict[RequiredName, Number | Text | None] = Field({}, max_length=30)
+    events: list[SentEvent] = Field([], max_length=MAX_EVENTS)
+
+
+class NamedChunks(Sent):
+    """Chunks that a worker wants to send."""
+
+    sha256: list[Digest] = Field(max_length=file_sets.MAX_CHUNKS)
+
+
+class FileInChunks(Sent):
+    """A file: its path and the digests of its chunks, in order."""
+
+    path: Annotated[str, Field(min_length=1, max_length=file_sets.MAX_PATH)]
+    chunks: list[Digest] = Field(min_length=1, max_length=file_sets.MAX_CHUNKS)
+
+
+class SentCheckpoint(Sent):
+    """A checkpoint whose chunks are stored."""
+
+    files: list[FileInChunks] = Field(min_length=1, max_length=file_sets.MAX_FILES)
+    position: RequiredName = Field(description="of the training, for people")
+
+
+class SentResult(Sent):
+    """A result whose chunks are stored: `model/…`, `report.html` and `metrics.json`."""
+
+    files: list[FileInChunks] = Field(min_length=1, max_length=file_sets.MAX_FILES)
+
+
+class LeaseEnd(Sent):
+    """How a lease ends."""
+
+    outcome: leases.Outcome
+    reason: Text = ""
+    facts: Facts | None = Field(None, description="about the model: rating, metrics, thresholds")
+
+
+@router.post("/lease", responses=JSON_PROBLEMS, openapi_extra=describe_json_body(WorkerFacts))
+async def lease_job(
+    request: Request, service: ServiceDep, training: TrainingDep, deadline: DeadlineDep
+) -> Lease:
+    """Leases the oldest job that waits; each heartbeat renews the lease."""
+    sent = await read_json_body(request, service, WorkerFacts, deadline)
+    worker = leases.Worker(sent.name, request.state.key or "", sent.version, sent.machine)
+    leased = await training.write(leases.lease_job, worker, datetime.now(UTC))
+    problem = leases.describe_version(sent.version)
+    if problem is not None:
+        raise RequestError(409, "worker_version", problem)
+    return Lease(job=leased)
+
+
+@router.post("/jobs/{job_id}/heartbeat", responses=JSON_PROBLEMS, openapi_extra=describe_json_body(Heartbeat))
+async def renew_lease(
+    request: Request,
+    service: ServiceDep,
+    training: TrainingDep,
+    deadline: DeadlineDep,
+    job_id: JobId,
+    lease: LeaseHeader,
+) -> HeartbeatAnswer:
+    """Renews the lease and stores the progress; the answer says whether to continue."""
+    sent = await read_json_body(request, service, Heartbeat, deadline, MAX_EVENT_BYTES)
+    events = [NewEvent(_kind(event), event.content) for event in sent.events]
+    report = leases.Report(sent.is_training, sent.progress, events)
+    command = await training.write(leases.renew_lease, job_id, lease, report, datetime.now(UTC))
+    return HeartbeatAnswer(command=command)
+
+
+def _kind(event: SentEvent) -> EventKind:
+    return event.kind
+
+
+@router.post("/jobs/{job_id}/end", responses=JSON_PROBLEMS, openapi_extra=describe_json_body(LeaseEnd))
+async def end_lease(
+    request: Request,
+    service: ServiceDep,
+    training: TrainingDep,
+    deadline: DeadlineDep,
+    job_id: JobId,
+    lease: LeaseHeader,
+) -> HeartbeatAnswer:
+    """Ends the lease: the job is done, has failed, or waits for another worker."""
+    sent = await read_json_body(request, service, LeaseEnd, deadline, MAX_EVENT_BYTES)
+    now = datetime.now(UTC)
+    await training.write(leases.end_lease, job_id, lease, sent.outcome, sent.reason, now, sent.facts)
+    await training.delete_unused(now)
+    return HeartbeatAnswer(command="cancel")
+
+
+# === Data ===
+
+
+@router.get("/jobs/{job_id}/data/manifest", **FILE)
+async def read_data_manifest(
+    training: TrainingDep, data_sets: DataSetsDep, job_id: JobId, lease: LeaseHeader
+) -> Response:
+    """The manifest of the job's version of its data set."""
+    digest = await training.read(_find_manifest, job_id, lease)
+    return _binary(await data_sets.read_file(digest))
+
+
+@router.get("/jobs/{job_id}/data/files/{sha256}", **FILE)
+async def read_data_file(
+    training: TrainingDep, data_sets: DataSetsDep, job_id: JobId, lease: LeaseHeader, sha256: DigestPath
+) -> Response:
+    """A photograph or a mask of this version."""
+    manifest = await data_sets.read_file(await training.read(_find_manifest, job_id, lease))
+    if not lists_file(manifest, sha256):
+        detail = f"The data of the training job {job_id} has no file {sha256}. See its manifest."
+        raise RequestError(404, "file_not_found", detail)
+    return _binary(await data_sets.read_file(bytes.fromhex(sha256)))
+
+
+def _find_manifest(connection: Connection, job_id: int, lease: str) -> bytes:
+    row = leases.find_leased(connection, job_id, lease)
+    return bytes(find_version(connection, row["data_set_id"], row["data_set_version"])["digest"])
+
+
+# === Checkpoints and results ===
+
+
+@router.post(
+    "/jobs/{job_id}/chunks/missing", responses=JSON_PROBLEMS, openapi_extra=describe_json_body(NamedChunks)
+)
+async def find_missing_chunks(
+    request: Request,
+    service: ServiceDep,
+    training: TrainingDep,
+    deadline: DeadlineDep,
+    job_id: JobId,
+    lease: LeaseHeader,
+) -> MissingChunks:
+    """Which of these chunks are not stored, so that an interrupted upload continues."""
+    sent = await read_json_body(request, service, NamedChunks, deadline, MAX_LIST_BYTES)
+    await training.read(leases.find_leased, job_id, lease)
+    missing = await training.find_missing([bytes.fromhex(one) for one in sent.sha256])
+    return MissingChunks(missing=[one.hex() for one in missing])
+
+
+@router.put("/jobs/{job_id}/chunks/{sha256}", responses=JSON_PROBLEMS, openapi_extra=BODY)
+async def store_chunk(
+    request: Request,
+    service: ServiceDep,
+    training: TrainingDep,
+    deadline: DeadlineDep,
+    job_id: JobId,
+    lease: LeaseHeader,
+    sha256: DigestPath,
+) -> MissingChunks:
+    """Stores a chunk of at most 4 MiB."""
+    chunk = NewChunk(await _read_bytes(request, service, deadline, file_sets.MAX_CHUNK), datetime.now(UTC))
+    if chunk.sha256.hex() != sha256:
+        detail = f"The body has the SHA-256 {chunk.sha256.hex()}; expected {sha256}. Send it again."
+        raise RequestError(400, "damaged_chunk", detail)
+    await training.store_chunk(chunk, lambda connection: leases.find_leased(connection, job_id, lease))
+    return MissingChunks(missing=[])
+
+
+@router.get("/jobs/{job_id}/chunks/{sha256}", **FILE)
+async def read_chunk(
+    training: TrainingDep, job_id: JobId, lease: LeaseHeader, sha256: DigestPath
+) -> Response:
+    """A chunk of the job's checkpoint."""
+    await training.read(leases.find_leased, job_id, lease)
+    digest = bytes.fromhex(sha256)
+    if not await training.read(file_sets.has_chunk, job_id, digest):
+        detail = f"The checkpoint of the training job {job_id} has no chunk {sha256}."
+        raise RequestError(404, "chunk_not_found", detail)
+    return _binary(await training.read_chunk(digest))
+
+
+@router.put(
+    "/jobs/{job_id}/checkpoint", responses=JSON_PROBLEMS, openapi_extra=describe_json_body(SentCheckpoint)
+)
+async def store_checkpoint(
+    request: Request,
+    service: ServiceDep,
+    training: TrainingDep,
+    deadline: DeadlineDep,
+    job_id: JobId,
+    lease: LeaseHeader,
+) -> MissingChunks:
+    """Replaces the checkpoint of the job."""
+    sent = await read_json_body(request, service, SentCheckpoint, deadline, MAX_LIST_BYTES)
+    files, now = _checked(sent.files), datetime.now(UTC)
+
+    def store(connection: Connection) -> None:
+        leases.find_leased(connection, job_id, lease)
+        file_sets.store_files(connection, job_id, "checkpoint", files)
+        described = file_sets.describe_checkpoint(sent.position, __version__, now)
+        change_job(connection, job_id, checkpoint=described, attempts=0)
+
+    await training.write(store)
+    await training.delete_unused(now)
+    return MissingChunks(missing=[])
+
+
+@router.put("/jobs/{job_id}/result", responses=JSON_PROBLEMS, openapi_extra=describe_json_body(SentResult))
+async def store_result(
+    request: Request,
+    service: ServiceDep,
+    training: TrainingDep,
+    deadline: DeadlineDep,
+    job_id: JobId,
+    lease: LeaseHeader,
+) -> MissingChunks:
+    """Stores the model and the report of the job; `end` with the outcome `done` follows."""
+    sent = await read_json_body(request, service, SentResult, deadline, MAX_LIST_BYTES)
+    files = _checked(sent.files)
+
+    def store(connection: Connection) -> None:
+        leases.find_leased(connection, job_id, lease)
+        file_sets.store_files(connection, job_id, "result", files)
+
+    await training.write(store)
+    return MissingChunks(missing=[])
+
+
+@router.put("/jobs/{job_id}/panel", responses=JSON_PROBLEMS, openapi_extra=BODY)
+async def store_panel(
+    request: Request,
+    service: ServiceDep,
+    training: TrainingDep,
+    deadline: DeadlineDep,
+    job_id: JobId,
+    lease: LeaseHeader,
+) -> MissingChunks:
+    """Stores the latest picture of predictions, a PNG of at most 8 MiB."""
+    picture = await _read_bytes(request, service, deadline, MAX_PANEL)
+    if not picture.startswith(b"\x89PNG\r\n\x1a\n"):
+        raise RequestError(400, "not_a_png", "The picture is not a PNG. Send panel.png of the run.")
+
+    def store(connection: Connection) -> None:
+        leases.find_leased(connection, job_id, lease)
+        change_job(connection, job_id, panel=picture)
+
+    await training.write(store)
+    return MissingChunks(missing=[])
+
+
+def _checked(files: list[FileInChunks]) -> list[SentFile]:
+    sent = [SentFile(path=file.path, chunks=file.chunks) for file in files]
+    file_sets.check_files(sent)
+    return sent
+
+
+async def _read_bytes(request: Request, service: Service, deadline: float, limit: int) -> bytes:
+    with service.bodies.reserve() as reservation:
+        return await service.receive(
+            partial(read_body, request, limit), client_of(request), reservation, deadline
+        )
+
+
+def _binary(content: bytes) -> Response:
+    return Response(content, media_type="application/octet-stream")

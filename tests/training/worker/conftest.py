@@ -1,0 +1,62 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from segdec import __version__
+from tests.api.training_jobs.training_service import TrainingService
+from training.worker import job_run
+from training.worker.job_run import JobRun
+from training.worker.service_connection import WorkerIdentity
+
+IDENTITY = WorkerIdentity("gpu-1", __version__, {})
+
+
+def stub_command(job, artifact, steps=10, fault=""):
+    """Returns the command that stands for the training of a job."""
+    return [sys.executable, str(Path(__file__).with_name("stub_trainer.py")), job.model, str(artifact)] + [
+        str(word) for word in (steps, fault) if word
+    ]
+
+
+@pytest.fixture(scope="session")
+def trained_model(request, make_once, tensorflow_devices, tiny_config):  # noqa: ARG001
+    """The tiny network as version 1 of `brackets`."""
+    from segdec.export.model_export import ModelCard, export_model
+
+    card = ModelCard("brackets", "1", {"average_precision": 0.5}, "test", data_fingerprint="0" * 64)
+    return make_once(
+        "brackets",
+        lambda folder: export_model(request.getfixturevalue("tiny_network"), folder, tiny_config, card),
+    )
+
+
+@pytest.fixture
+def service(tmp_path, monkeypatch):
+    """A service with a data set; workers send a heartbeat at every opportunity."""
+    for name in ("HEARTBEAT_S", "RETRY_S"):
+        monkeypatch.setattr(job_run, name, 0.0)
+    monkeypatch.setattr(job_run, "POLL_S", 0.02)
+    with TrainingService(tmp_path / "record") as client:
+        client.data_set = client.fill()
+        yield client
+
+
+@pytest.fixture
+def work(service, tmp_path, trained_model):
+    """Leases the next job and works on it until it ends; returns the job."""
+
+    def work_once(*, steps=10, fault="", change=lambda _: None, is_stopping=lambda: False, signing_key=None):
+        with service.connect(change=change) as worker:
+            job = worker.lease(IDENTITY)
+            JobRun(
+                worker,
+                job,
+                tmp_path / "worker",
+                signing_key,
+                is_stopping,
+                lambda job: stub_command(job, trained_model, steps, fault),
+            ).run()
+            return job
+
+    return work_once

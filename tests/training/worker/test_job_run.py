@@ -1,0 +1,187 @@
+"""Jobs of a worker with a service in the same process; a stub stands for the training."""
+
+import httpx
+import pytest
+
+from segdec.artifact import open_artifact
+from segdec.artifact.signatures import TrustedKeys, generate_key_pair, read_private_key
+from segdec.errors import ServiceError
+from tests.api.training_jobs.training_service import JOBS
+from training.worker import job_run
+from training.worker.job_run import WorkerDiskFullError, WorkerStoppedError
+
+pytest.importorskip("tensorflow")
+
+
+def outputs(service, job_id):
+    events = service.get(f"{JOBS}/{job_id}/events").json()["events"]
+    return [line for event in events if event["kind"] == "output" for line in event["content"]]
+
+
+def steps_of(service, job_id, kind="train"):
+    events = service.get(f"{JOBS}/{job_id}/events").json()["events"]
+    records = [event["content"] for event in events if event["kind"] == "metrics"]
+    return [record["step"] for record in records if record["kind"] == kind]
+
+
+class OnPath:
+    """Answers the nth request whose path ends with `end` by a call, which may return an answer."""
+
+    def __init__(self, end, answer, first=1, last=1):
+        self.end, self.answer, self.first, self.last, self.count = end, answer, first, last, 0
+
+    def __call__(self, request):
+        if not request.url.path.endswith(self.end):
+            return None
+        self.count += 1
+        return self.answer() if self.first <= self.count <= self.last else None
+
+
+def unavailable():
+    body = {"title": "Unavailable", "status": 503, "detail": "The record cannot be used now: no space left."}
+    return httpx.Response(503, json={**body, "code": "record_unavailable", "request_id": "x"})
+
+
+def test_a_job_is_trained_and_its_model_uploaded(service, work, tmp_path):
+    job_id = service.order(service.data_set)
+    work(steps=5)
+    shown = service.show(job_id)
+    assert shown["reason"] is None
+    assert (shown["state"], shown["worker"], shown["checkpoint"]) == ("done", "gpu-1", None)
+    assert shown["outcome"]["metrics"] == {"average_precision": 0.5}
+    assert (steps_of(service, job_id), outputs(service, job_id)) == (
+        [1, 2, 3, 4, 5],
+        ["begins after step 0"],
+    )
+    assert steps_of(service, job_id, "val") == [2, 4]
+    assert service.get(f"{JOBS}/{job_id}/report").text == "<p>A report"
+    assert list((tmp_path / "worker" / "jobs").iterdir()) == []
+
+
+def test_a_worker_that_stops_gives_the_job_back_and_another_one_continues(service, work):
+    job_id = service.order(service.data_set)
+    with pytest.raises(WorkerStoppedError):
+        work(is_stopping=lambda: service.show(job_id)["checkpoint"] is not None)
+    shown = service.show(job_id)
+    assert (shown["state"], shown["attempts"], shown["reason"]) == ("queued", 0, "The worker stopped.")
+    step = int(shown["checkpoint"]["position"].removeprefix("stage joint, step "))
+    work()
+    assert service.show(job_id)["state"] == "done"
+    assert outputs(service, job_id) == ["begins after step 0", f"begins after step {step}"]
+    assert steps_of(service, job_id) == list(range(1, 11))  # none twice, none missing
+    assert steps_of(service, job_id, "val") == [2, 4, 6, 8, 10]
+
+
+def test_a_crashed_training_continues_and_fails_after_three_attempts_without_progress(service, work):
+    job_id = service.order(service.data_set)
+    work(fault="crash")
+    shown = service.show(job_id)
+    assert shown["state"] == "queued"
+    assert shown["reason"].startswith("The training was killed by SIGKILL.")
+    work()
+    assert service.show(job_id)["state"] == "done"
+    assert outputs(service, job_id) == ["begins after step 0", "begins after step 3"]
+
+
+def test_an_error_to_correct_fails_the_job_and_it_can_be_continued(service, work):
+    job_id = service.order(service.data_set)
+    work(fault="error")
+    shown = service.show(job_id)
+    assert (shown["state"], shown["reason"]) == ("failed", "Too few parts. Add photographs.")
+    assert service.post(f"{JOBS}/{job_id}/continue").json()["state"] == "queued"
+    work()
+    assert service.show(job_id)["state"] == "done"
+
+
+def test_a_full_disk_of_the_worker_gives_the_job_to_another_one(service, work):
+    job_id = service.order(service.data_set)
+    with pytest.raises(WorkerDiskFullError, match="Free space there, then start the worker again"):
+        work(fault="full disk")
+    shown = service.show(job_id)
+    assert shown["state"] == "queued"
+    assert shown["reason"].startswith("The disk of the worker cannot be used: ")
+
+
+def test_a_person_cancels(service, work):
+    job_id = service.order(service.data_set)
+    cancel = OnPath("/checkpoint", lambda: service.post(f"{JOBS}/{job_id}/cancel") and None)
+    work(steps=1000, change=cancel)
+    assert service.show(job_id)["state"] == "cancelled"
+
+
+def test_a_person_ends_the_training_with_the_best_weights(service, work):
+    job_id = service.order(service.data_set)
+    stop = OnPath("/checkpoint", lambda: service.post(f"{JOBS}/{job_id}/stop") and None)
+    work(steps=1000, change=stop)
+    shown = service.show(job_id)
+    assert (shown["state"], shown["outcome"]["metrics"]) == ("done", {"average_precision": 0.5})
+    assert shown["reason"] == "A person ended the training with the best weights so far."
+
+
+def test_a_lost_lease_ends_the_training(service, work, capsys):
+    job_id = service.order(service.data_set)
+    lose = OnPath(
+        "/heartbeat", lambda: service.run(lambda: service.service.training.write(_lose, job_id)), 9, 9
+    )
+    work(steps=1000, change=lose)
+    assert f"Job {job_id}: This lease of the training job {job_id} has ended" in capsys.readouterr().out
+    assert (service.show(job_id)["state"], service.show(job_id)["worker"]) == ("leased", "gpu-2")
+
+
+def _lose(connection, job_id):
+    from api.training_jobs.jobs import change_job
+
+    change_job(connection, job_id, lease="1" * 32, worker="gpu-2", state="leased")
+
+
+def test_a_service_that_cannot_store_gets_everything_later(service, work):
+    """As with a full disk of the service, or while it restarts: during training, and at the end."""
+    job_id = service.order(service.data_set)
+    failures = [
+        OnPath("/checkpoint", unavailable, 1, 6),
+        OnPath("/heartbeat", unavailable, 2, 4),
+        OnPath("/manifest", unavailable, 1, 5),
+        OnPath("/result", unavailable, 1, 6),
+        OnPath("/end", unavailable, 1, 3),
+    ]
+    work(steps=5, change=lambda request: next(filter(None, (each(request) for each in failures)), None))
+    assert service.show(job_id)["state"] == "done"
+    assert steps_of(service, job_id) == [1, 2, 3, 4, 5]
+
+
+def test_a_revoked_key_ends_the_worker_and_the_job_waits(service, work):
+    job_id = service.order(service.data_set)
+    body = {"title": "Unauthorized", "status": 401, "detail": "The API key is not known here."}
+    refuse = {**body, "code": "unknown_key", "request_id": "x"}
+    revoked = OnPath("/checkpoint", lambda: httpx.Response(401, json=refuse))
+    with pytest.raises(ServiceError, match="The API key is not known here"):
+        work(steps=1000, change=revoked)
+    assert service.show(job_id)["state"] == "running"  # until the lease expires
+
+
+def test_a_model_is_signed(service, work, tmp_path):
+    private = tmp_path / "key.pem"
+    public, _ = generate_key_pair(private)
+    job_id = service.order(service.data_set)
+    work(steps=2, signing_key=read_private_key(private))
+    assert service.show(job_id)["state"] == "done"
+    trained = tmp_path / "trained"
+    service.run(lambda: _write_result(service.service.training, job_id, trained))
+    artifact = open_artifact(trained, TrustedKeys.read(public))
+    artifact.check_files()
+    assert artifact.signed_by
+
+
+async def _write_result(training, job_id, folder):
+    from api.model_use import _write_model
+
+    await _write_model(training, job_id, folder)
+
+
+def test_progress_is_reported(service, work, monkeypatch):
+    monkeypatch.setattr(job_run, "MAX_EVENTS", 3)
+    job_id = service.order(service.data_set, minutes=3)
+    reported = []
+    work(steps=4, change=OnPath("/end", lambda: reported.append(service.show(job_id)["progress"])))
+    assert reported[0]["phase"] == "uploading the model"
+    assert steps_of(service, job_id) == [1, 2, 3, 4]

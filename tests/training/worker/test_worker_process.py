@@ -1,0 +1,119 @@
+"""Workers as processes that are killed, with a service on a socket; a stub stands for the training."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from api.records.database import open_database, write_transaction
+from api.records.tables import training_jobs
+from tests.api.engineer_client import KEY
+from tests.api.live_server import served
+from tests.api.training_jobs.training_service import JOBS, TRAIN_KEY, TrainingService
+
+pytest.importorskip("tensorflow")
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[3]
+
+
+def wait_for(condition):
+    """Returns when the condition is true; the test ends if it takes a minute."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def start(tmp_path, trained_model):
+    """Starts a worker as a process."""
+    running = []
+
+    def start_one(url, name, steps):
+        key = tmp_path / "key"
+        key.write_text(TRAIN_KEY)
+        words = [url, key, tmp_path / name, name, trained_model, steps]
+        command = [sys.executable, "-m", "tests.training.worker.stub_worker", *map(str, words)]
+        running.append(subprocess.Popen(command, cwd=ROOT))
+        return running[-1]
+
+    yield start_one
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+def expire_leases(folder):
+    """Lets the time of all leases pass."""
+    engine = open_database(f"sqlite:///{folder}/record.db")
+    with write_transaction(engine) as connection:
+        connection.execute(training_jobs.update().values(leased_until=training_jobs.c.created_at))
+    engine.dispose()
+
+
+def test_a_killed_worker_loses_its_job_to_another_one_that_continues(start, tmp_path):
+    folder = tmp_path / "record"
+    with TrainingService(folder) as client:
+        job_id = client.order(client.fill())
+    client = TrainingService(folder)
+    with (
+        served(client.app) as (host, port),
+        httpx.Client(base_url=f"http://{host}:{port}", headers={"X-API-Key": KEY}) as http,
+    ):
+        url = f"http://{host}:{port}"
+
+        def show():
+            return http.get(f"{JOBS}/{job_id}").json()
+
+        first = start(url, "gpu-1", steps=400)
+        wait_for(lambda: show()["checkpoint"] is not None)
+        trainers = trainers_below(tmp_path / "gpu-1")
+        assert len(trainers) == 1
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        wait_for(lambda: not trainers_below(tmp_path / "gpu-1"))  # the training ends with its worker
+        position = show()["checkpoint"]["position"]
+        step = int(position.removeprefix("stage joint, step "))
+        expire_leases(folder)
+        second = start(url, "gpu-2", steps=step + 20)
+        wait_for(lambda: show()["worker"] == "gpu-2" and (show()["progress"] or {}).get("step", 0) > step)
+        second.terminate()
+        assert second.wait(timeout=60) == 0
+        shown = show()
+        assert (shown["state"], shown["reason"]) == ("queued", "The worker stopped.")
+        assert start(url, "gpu-3", steps=step + 20).wait(timeout=60) == 0
+        events = http.get(f"{JOBS}/{job_id}/events").json()["events"]
+    begins = [
+        int(line.removeprefix("begins after step "))
+        for event in events
+        if event["kind"] == "output"
+        for line in event["content"]
+    ]
+    assert begins[:2] == [0, step]
+    assert begins[2] > step
+    taken = [event["content"]["step"] for event in events if event["kind"] == "metrics"]
+    assert sorted(set(taken)) == list(range(1, step + 21))
+    assert show_state(folder, job_id) == "done"
+
+
+def show_state(folder, job_id):
+    with TrainingService(folder) as client:
+        return client.show(job_id)["state"]
+
+
+def trainers_below(folder):
+    """Processes that run in a folder of the worker."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            place = (process / "cwd").readlink()
+        except OSError:
+            continue
+        if place.is_relative_to(folder):
+            found.append(int(process.name))
+    return found

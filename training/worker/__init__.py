@@ -1,0 +1,1 @@
+"""The training worker: leases jobs of a service, trains, and returns the models."""

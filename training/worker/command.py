@@ -1,0 +1,124 @@
+"""`python -m training worker`: leases jobs until it is stopped."""
+
+import os
+import platform
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from segdec import __version__
+from segdec.artifact.signatures import read_private_key
+from segdec.errors import ConfigError, ServiceError
+from segdec.runtime.files import folder_lock
+from training.worker.job_run import JobRun, WorkerStoppedError
+from training.worker.service_connection import Job, ServiceConnection, WorkerIdentity, is_temporary
+from training.worker.trainer_process import fit_command
+
+IDLE_S = 5.0
+"""Seconds between two requests for a job."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions:
+    """Options of the command; `python -m training worker --help` describes them."""
+
+    url: str
+    key_file: Path
+    folder: Path = Path("worker")
+    name: str | None = None
+    signing_key: Path | None = None
+    ca_file: Path | None = None
+    once: bool = False
+
+
+class _StopSignal:
+    """Records the first SIGTERM or SIGINT; a second one has its usual effect."""
+
+    def __init__(self) -> None:
+        self.received = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        self.received = True
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def work(options: WorkerOptions, make_command: Callable[[Job], Sequence[str]] = fit_command) -> None:
+    """Leases jobs and trains until SIGTERM or Ctrl-C; a job in progress is then released.
+
+    Raises:
+        ConfigError: If an option is invalid, or another worker uses the folder.
+        ServiceError: If the service refuses the worker: its key or its version.
+        WorkerDiskFullError: If the disk is full.
+    """
+    identity = WorkerIdentity(options.name or socket.gethostname(), __version__, describe_machine())
+    signing_key = None if options.signing_key is None else read_private_key(options.signing_key)
+    service = ServiceConnection(options.url, _read_key(options.key_file), verify=options.ca_file or True)
+    folder = options.folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    stop = _StopSignal()
+    try:
+        with service, folder_lock(folder, wait=False):
+            print(f"Worker {identity.name} waits for jobs of {options.url}.", flush=True)
+            while not stop.received:
+                job = _lease(service, identity)
+                if job is None:
+                    _wait(stop)
+                    continue
+                print(f"Job {job.id}: {job.model} {job.version} on {job.data_set_name}.", flush=True)
+                run = JobRun(service, job, folder, signing_key, lambda: stop.received, make_command)
+                run.run()
+                print(f"Job {job.id}: ended.", flush=True)
+                if options.once:
+                    return
+    except WorkerStoppedError:
+        print("Stopped; another worker may continue the job.", flush=True)
+    except BlockingIOError as error:
+        raise ConfigError(f"Another worker uses the folder {folder}. Give another --folder.") from error
+
+
+def _lease(service: ServiceConnection, identity: WorkerIdentity) -> Job | None:
+    try:
+        return service.lease(identity)
+    except ServiceError as error:
+        if not is_temporary(error):
+            raise
+        print(f"No job: {error}", flush=True)
+        return None
+
+
+def _wait(stop: _StopSignal) -> None:
+    until = time.monotonic() + IDLE_S
+    while not stop.received and time.monotonic() < until:
+        time.sleep(0.2)
+
+
+def _read_key(path: Path) -> str:
+    try:
+        words = path.read_text("utf-8").split()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"The key file {path} cannot be read: {reason}.") from error
+    if len(words) != 1:
+        raise ConfigError(
+            f"The key file {path} has {len(words)} words. Expected only the key: make one with python -m api "
+            "key NAME, and give its line to the service with --train-keys."
+        )
+    return words[0]
+
+
+def describe_machine() -> dict[str, str]:
+    """Returns system, processors and GPUs, without loading TensorFlow."""
+    gpus = sorted(path.name for path in Path("/proc/driver/nvidia/gpus").glob("*"))
+    return {
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "cpus": str(os.cpu_count()),
+        "gpus": str(len(gpus)),
+    }

@@ -1,0 +1,367 @@
+"""One job of a training worker, from the lease to its end."""
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from segdec.artifact import open_artifact, read_manifest
+from segdec.artifact.signatures import write_signature
+from segdec.errors import SegdecError, ServiceError
+from training.worker.data_folder import fetch_data, remove_unused
+from training.worker.file_sets import (
+    MODEL,
+    RUNS,
+    describe_position,
+    download_files,
+    frozen_copy,
+    list_checkpoint,
+    list_result,
+    result_names,
+    upload_files,
+)
+from training.worker.service_connection import Job, LeaseLostError, ServiceConnection, is_temporary
+from training.worker.trainer_process import DATA, TrainerProcess, fit_command
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+HEARTBEAT_S = 5.0
+POLL_S = 0.5
+RETRY_S = 10.0
+"""Seconds after a failed upload of a checkpoint or a result."""
+GRACE_S = 240.0
+"""Seconds that the training has to save a checkpoint when the worker stops."""
+MAX_EVENTS = 100
+"""Events of a heartbeat."""
+MIN_FREE_BYTES = 256 * 1024**2
+"""Free space below which a failed job is given to another worker."""
+EXIT_ERROR = 2
+
+
+class WorkerStoppedError(Exception):
+    """The worker was asked to stop; another one may continue the job."""
+
+
+class WorkerDiskFullError(SegdecError):
+    """The disk of the worker is full; another one may continue the job."""
+
+
+class _CancelledError(Exception):
+    """A person has cancelled the job."""
+
+
+class JobRun:
+    """Fetches the data of a job, trains, uploads checkpoints and the result.
+
+    Args:
+        service: The service.
+        job: The leased job.
+        folder: Of the worker: `files`, and `jobs` with a folder for each job.
+        signing_key: Signs the model; None: it stays unsigned.
+        is_stopping: Returns whether the worker was asked to stop.
+        make_command: Returns the command that trains, which runs in the job's folder.
+        clock: Monotonic time, s.
+        sleep: Waits.
+    """
+
+    def __init__(
+        self,
+        service: ServiceConnection,
+        job: Job,
+        folder: Path,
+        signing_key: "Ed25519PrivateKey | None",
+        is_stopping: Callable[[], bool],
+        make_command: Callable[[Job], Sequence[str]] = fit_command,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._service, self._job, self._folder = service, job, folder
+        self._job_folder = folder / "jobs" / str(job.id)
+        self._signing_key, self._is_stopping, self._make_command = signing_key, is_stopping, make_command
+        self._clock, self._sleep = clock, sleep
+        self._began = clock()
+        self._beat_at = self._retry_at = float("-inf")
+        self._is_training, self._is_ending, self._stops_early = False, False, False
+        self._progress: dict[str, Any] = {"phase": "fetching data"}
+        self._events: list[dict[str, Any]] = []
+        self._logged: set[tuple[str, int, int]] = set()
+        self._stages: dict[int, str] = {}
+        self._uploaded, self._panel_at = "", 0.0
+        self._process: TrainerProcess | None = None
+
+    def run(self) -> None:
+        """Works on the job until it ends, or another worker may continue it.
+
+        Raises:
+            WorkerStoppedError: After `is_stopping`.
+            WorkerDiskFullError: If the disk is full.
+            ServiceError: If the service refuses the worker's key.
+        """
+        try:
+            self._prepare()
+            self._finish(self._train())
+        except LeaseLostError as lost:
+            print(f"Job {self._job.id}: {lost}", flush=True)
+        except _CancelledError:
+            self._end("cancelled", "A person has cancelled it.")
+        except ServiceError as error:
+            if error.status in (401, 403):
+                raise
+            self._end("failed", f"The service rejected a request of the worker: {error.detail}")
+        except SegdecError as error:
+            if isinstance(error, WorkerDiskFullError):
+                raise
+            self._end("failed", str(error))
+        except OSError as error:
+            self._end_with_full_disk(f"{error.strerror or error}")
+        finally:
+            self._kill()
+        shutil.rmtree(self._job_folder, ignore_errors=True)
+
+    # === Data and checkpoint ===
+
+    def _prepare(self) -> None:
+        for other in (self._folder / "jobs").glob("*"):
+            if other != self._job_folder:
+                shutil.rmtree(other, ignore_errors=True)
+        self._job_folder.mkdir(parents=True, exist_ok=True)
+        self._beat(force=True)
+        self._repeat(self._fetch)
+        remove_unused(self._folder / "files")
+        runs = self._job_folder / RUNS
+        shutil.rmtree(runs, ignore_errors=True)
+        shutil.rmtree(self._job_folder / MODEL, ignore_errors=True)
+        if self._job.checkpoint is not None:
+            self._set_phase("fetching the checkpoint")
+            self._repeat(self._restore)
+            self._logged = {_key(record) for record in self._log_records()}
+            found = list_checkpoint(self._job_folder, self._job.model)
+            self._uploaded = found[0] if found else ""
+
+    def _fetch(self) -> None:
+        fetch_data(
+            self._service, self._job, self._folder / "files", self._job_folder / DATA, self._note_fetched
+        )
+
+    def _note_fetched(self, number: int, total: int) -> None:
+        self._progress |= {"photographs": number, "of_photographs": total}
+        self._beat()
+
+    def _restore(self) -> None:
+        assert self._job.checkpoint is not None
+        restored = self._job_folder / "restored"
+        download_files(self._service, self._job, self._job.checkpoint, restored, self._beat)
+        (restored / RUNS).replace(self._job_folder / RUNS)
+
+    # === Training ===
+
+    def _train(self) -> int:
+        """Trains; returns the exit code of the training."""
+        self._set_phase("training")
+        self._is_training = True
+        process = self._process = TrainerProcess(self._make_command(self._job), self._job_folder)
+        while (code := process.poll()) is None:
+            self._add_lines(process.read_lines())
+            self._read_log()
+            self._beat()
+            if self._stops_early:
+                process.stop_with_best()
+            self._upload_progress()
+            self._sleep(POLL_S)
+        self._add_lines(process.finish())
+        self._read_log()
+        return code
+
+    def _upload_progress(self) -> None:
+        """Uploads a new checkpoint and a new picture; a failure is tried again later."""
+        if self._clock() < self._retry_at:
+            return
+        try:
+            self._upload_checkpoint()
+            self._upload_panel()
+        except ServiceError as error:
+            if not is_temporary(error):
+                raise
+            self._retry_at = self._clock() + RETRY_S
+        except FileNotFoundError:  # the training has just replaced the checkpoint
+            self._retry_at = self._clock() + POLL_S
+
+    def _upload_checkpoint(self) -> None:
+        found = list_checkpoint(self._job_folder, self._job.model)
+        if found is None or found[0] == self._uploaded:
+            return
+        name, paths = found
+        with frozen_copy(self._job_folder, paths) as (root, copies):
+            files = upload_files(self._service, self._job, root, copies, self._beat)
+        self._service.send_checkpoint(self._job, files, describe_position(name, self._stages))
+        self._uploaded = name
+
+    def _upload_panel(self) -> None:
+        path = self._job_folder / RUNS / self._job.model / "panel.png"
+        if path.exists() and (changed_at := path.stat().st_mtime) != self._panel_at:
+            self._service.send_panel(self._job, path.read_bytes())
+            self._panel_at = changed_at
+
+    # === Progress ===
+
+    def _set_phase(self, phase: str) -> None:
+        self._progress = {"phase": phase}
+
+    def _add_lines(self, lines: Sequence[str]) -> None:
+        if lines:
+            self._events.append({"kind": "output", "content": list(lines)})
+
+    def _read_log(self) -> None:
+        """Adds new records of the training's log to the events, and the latest ones to the progress."""
+        for record in self._log_records():
+            self._stages[record["stage_index"]] = record["stage"]
+            if _key(record) not in self._logged:
+                self._logged.add(_key(record))
+                self._events.append({"kind": "metrics", "content": record})
+                self._progress |= {"stage": record["stage"], "step": record["step"]}
+                shown = ("loss",) if record["kind"] == "train" else ("average_precision", "pixel_f1")
+                self._progress |= {name: record[name] for name in shown if name in record}
+        self._progress["elapsed_s"] = round(self._clock() - self._began)
+
+    def _log_records(self) -> list[dict[str, Any]]:
+        path = self._job_folder / RUNS / self._job.model / "log.jsonl"
+        records = []
+        for line in path.read_text("utf-8").splitlines() if path.exists() else ():
+            with suppress(ValueError):  # a line that is being written
+                records.append(json.loads(line))
+        return records
+
+    def _beat(self, *, force: bool = False) -> None:
+        """Sends a heartbeat if it is due, and follows the answer.
+
+        Raises:
+            _CancelledError: If a person has cancelled the job.
+            WorkerStoppedError: If the worker was asked to stop; another one may continue the job.
+        """
+        if self._is_stopping() and not self._is_ending:
+            self._release()
+        if not force and self._clock() - self._beat_at < HEARTBEAT_S:
+            return
+        self._beat_at = self._clock()
+        sent = self._events[:MAX_EVENTS]
+        try:
+            command = self._service.heartbeat(
+                self._job, is_training=self._is_training, progress=self._progress, events=sent
+            )
+        except ServiceError as error:
+            if not is_temporary(error):
+                raise
+            return
+        del self._events[: len(sent)]
+        if command == "cancel":
+            raise _CancelledError
+        self._stops_early = self._stops_early or command == "stop"
+
+    # === End ===
+
+    def _finish(self, code: int) -> None:
+        assert self._process is not None
+        model = self._job_folder / MODEL
+        if code == 0 or (self._stops_early and (model / "manifest.json").exists()):
+            self._set_phase("uploading the model")
+            self._repeat(self._upload_result)
+        elif code == EXIT_ERROR:
+            if self._is_disk_full(self._process.describe_end()):
+                self._end_with_full_disk(self._process.describe_end())
+            self._end("failed", self._process.describe_end())
+        else:
+            self._repeat(self._upload_checkpoint)
+            self._end("crashed", self._process.describe_end())
+
+    def _upload_result(self) -> None:
+        model = self._job_folder / MODEL
+        artifact = open_artifact(model)
+        artifact.check_files()
+        if self._signing_key is not None:
+            write_signature(artifact.folder, artifact.content, self._signing_key)
+        paths = list_result(self._job_folder, self._job.model)
+        files = upload_files(self._service, self._job, self._job_folder, paths, self._beat)
+        self._service.send_result(self._job, result_names(files, self._job.model))
+        self._beat(force=True)
+        stopped = "A person ended the training with the best weights so far." if self._stops_early else ""
+        self._service.end(self._job, "done", stopped, describe_model(model))
+
+    def _repeat(self, work: Callable[[], None]) -> None:
+        """Does the work again until no temporary failure of the service prevents it."""
+        while True:
+            try:
+                work()
+            except ServiceError as error:
+                if not is_temporary(error):
+                    raise
+                print(f"Job {self._job.id}: {error} It is tried again.", flush=True)
+            else:
+                return
+            self._sleep(RETRY_S)
+            self._beat()
+
+    def _release(self) -> NoReturn:
+        """Lets the training save a checkpoint, uploads it and ends the lease."""
+        self._is_ending = True
+        if self._process is not None and self._process.poll() is None:
+            self._process.stop_with_checkpoint()
+            until = self._clock() + GRACE_S
+            while self._process.poll() is None and self._clock() < until:
+                self._beat()
+                self._sleep(POLL_S)
+            self._read_log()
+            with suppress(ServiceError, OSError):
+                self._upload_checkpoint()
+        self._end("released", "The worker stopped.")
+        raise WorkerStoppedError
+
+    def _is_disk_full(self, message: str) -> bool:
+        return "No space left" in message or shutil.disk_usage(self._folder).free < MIN_FREE_BYTES
+
+    def _end_with_full_disk(self, message: str) -> NoReturn:
+        self._end("crashed", f"The disk of the worker cannot be used: {message}")
+        raise WorkerDiskFullError(
+            f"The folder {self._folder} cannot be used: {message} Free space there, then start the worker "
+            "again; another one may continue the job."
+        )
+
+    def _end(self, outcome: str, reason: str) -> None:
+        """Ends the lease; if the service does not answer, the lease expires."""
+        self._kill()
+        with suppress(ServiceError, LeaseLostError):
+            if self._events:
+                self._service.heartbeat(
+                    self._job,
+                    is_training=self._is_training,
+                    progress=self._progress,
+                    events=self._events[:MAX_EVENTS],
+                )
+            self._service.end(self._job, outcome, reason)
+
+    def _kill(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.finish()
+
+
+def _key(record: dict[str, Any]) -> tuple[str, int, int]:
+    """Returns what identifies a record of a log."""
+    return record["kind"], record["stage_index"], record["step"]
+
+
+def describe_model(folder: Path) -> dict[str, Any]:
+    """Returns what people want to know about a trained model: rating, metrics and thresholds."""
+    manifest = read_manifest(folder)
+    rating = None if manifest.rating is None else manifest.rating.model_dump(mode="json")
+    return {
+        "rating": rating,
+        "metrics": manifest.metrics,
+        "metrics_split": manifest.metrics_split,
+        "classes": list(manifest.classes),
+        "thresholds": manifest.thresholds.model_dump(mode="json"),
+        "warnings": list(manifest.warnings),
+    }
