@@ -104,8 +104,10 @@ def _describe(
 ) -> list[DataSet]:
     """Returns the answers about data sets; `chosen` is true for their photographs."""
     counts = _count(connection, chosen)
-    newest = select(data_set_versions.c.data_set_id, func.max(data_set_versions.c.number))
-    versions = dict(map(tuple, connection.execute(newest.group_by(data_set_versions.c.data_set_id))))
+    of_set = data_set_versions.c.data_set_id
+    newest = select(of_set, func.max(data_set_versions.c.number)).group_by(of_set)
+    newest = newest.where(of_set.in_([row["id"] for row in rows]))
+    versions = dict(map(tuple, connection.execute(newest)))
     return [
         DataSet(
             **{name: row[name] for name in ("id", "name", "created_at", "created_by")},

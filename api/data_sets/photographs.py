@@ -68,8 +68,8 @@ def add_photograph(
     Raises:
         RequestError: 404 if the data set does not exist.
     """
-    find_data_set(connection, data_set_id)
-    known = select(table.id, table.removed_at).where(
+    data_set = find_data_set(connection, data_set_id)
+    known = select(table.id, table.name, table.removed_at).where(
         table.data_set_id == data_set_id, table.sha256 == new.file.sha256
     )
     if (found := connection.execute(known).first()) is not None:
@@ -77,6 +77,8 @@ def add_photograph(
             return AddedPhotograph(found.id, "present")
         restored = update(data_set_photographs).where(table.id == found.id)
         connection.execute(restored.values(removed_at=None, removed_by=None))
+        after = {"data_set": data_set["name"], "name": found.name}
+        add_audit_entry(connection, who, "restore a photograph", after=after)
         return AddedPhotograph(found.id, "restored")
     row = {
         "data_set_id": data_set_id,

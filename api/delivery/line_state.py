@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, func, select
 
 from api.records.events import verdict_of
 from api.records.filters import start_of_hour
-from api.records.line.line_queries import COLUMNS, count_labels, is_inspected, last_inspection
+from api.records.line.line_queries import COLUMNS, by_hour, count_labels, is_inspected, last_inspection
 from api.records.line.shifts import ShiftPlan
 from api.records.tables import hours, inspections, misses
 
@@ -98,7 +98,7 @@ class LineStateReader:
 
     def _load_recent(self, connection: Connection) -> None:
         recent = select(hours.c.station).where(hours.c.hour >= start_of_hour(self._now() - RECENT))
-        newest_first = recent.group_by(hours.c.station).order_by(func.max(hours.c.last_id).desc())
+        newest_first = recent.group_by(by_hour(connection)).order_by(func.max(hours.c.last_id).desc())
         for station in connection.execute(newest_first.limit(MAX_STATIONS)).scalars().all():
             row = last_inspection(connection, station)
             if row is not None:

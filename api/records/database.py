@@ -142,6 +142,8 @@ def migrate(engine: Engine) -> None:
                 f"{known.get_current_head()} or an earlier one. Run the version that wrote it, or newer."
             )
         config.attributes["connection"] = connection
+        if engine.dialect.name == "postgresql":  # an index of millions of rows takes minutes
+            connection.execute(text("SET LOCAL statement_timeout = 0"))
         if found is None:
             metadata.create_all(connection)
             command.stamp(config, "head")

@@ -82,6 +82,11 @@ def start_of_hour(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
+def start_of_day(moment: datetime) -> datetime:
+    """Returns the start of the day in UTC."""
+    return start_of_hour(moment).replace(hour=0)
+
+
 def without_index(dialect: str, column: Column[Any]) -> ColumnElement[Any]:
     """Returns an expression with the column's value for which SQLite does not use the column's index.
 

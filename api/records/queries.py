@@ -22,11 +22,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
+from api.records.filters import start_of_day
 from api.records.inspection import Row
 from api.records.storage.retention_class import RetentionClass
-from api.records.tables import audit, hours, inspections, pictures, store
+from api.records.tables import audit, hour_totals, hours, inspections, pictures, station_days, store
 
 LISTED_COLUMNS = [column for column in inspections.c if column.name not in ("mask", "heat_map")]
+SUMMED = ("count", "log_odds_sum", "log_odds_squares")
+"""Columns of the tables of hours and days that are added."""
 FIRST_SUMMED = 1000
 """Pictures that are summed at first."""
 PICTURE_FACTS = ("bytes", "format", "state", "deleted_at", "deleted_by")
@@ -92,18 +95,35 @@ def find_original(connection: Connection, row: Row) -> RowMapping:
 
 
 def add_hour_counts(connection: Connection, rows: Sequence[Row]) -> None:
-    """Adds counts to the table `hours`."""
-    connection.execute(_add_hour_counts(connection.dialect.name), rows)
+    """Adds counts to the table `hours`, and to its sums over stations and days."""
+    dialect = connection.dialect.name
+    connection.execute(_add_counts(dialect, hours), rows)
+    inspected = [row for row in rows if row["count"]]
+    if inspected:
+        by_day = [{**row, "day": start_of_day(row["hour"])} for row in inspected]
+        connection.execute(_add_counts(dialect, hour_totals), _sum_rows(hour_totals, inspected))
+        connection.execute(_add_counts(dialect, station_days), _sum_rows(station_days, by_day))
 
 
 @cache
-def _add_hour_counts(dialect: str) -> Any:
-    insert = insert_into(dialect, hours)
+def _add_counts(dialect: str, table: Table) -> Any:
+    insert = insert_into(dialect, table)
     new = insert.excluded
-    added = {name: hours.c[name] + new[name] for name in ("count", "log_odds_sum", "log_odds_squares")}
-    return insert.on_conflict_do_update(
-        index_elements=list(hours.primary_key), set_={**added, "last_id": new.last_id}
-    )
+    changed = {name: table.c[name] + new[name] for name in SUMMED if name in table.c}
+    changed |= {name: new[name] for name in ("last_id",) if name in table.c}
+    return insert.on_conflict_do_update(index_elements=list(table.primary_key), set_=changed)
+
+
+def _sum_rows(table: Table, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Sums rows that are the same row of `table`, with its columns only."""
+    keys, sums = [column.name for column in table.primary_key], [name for name in SUMMED if name in table.c]
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        none = {**{name: row[name] for name in keys}, **dict.fromkeys(sums, 0)}
+        total = found.setdefault(tuple(row[name] for name in keys), none)
+        for name in sums:
+            total[name] += row[name]
+    return list(found.values())
 
 
 def find_inspection(connection: Connection, record_id: int) -> RowMapping | None:

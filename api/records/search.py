@@ -27,7 +27,8 @@ def list_inspections(
     columns: Sequence[Column[Any]] = LISTED_COLUMNS,
 ) -> Sequence[RowMapping]:
     """Returns up to `limit` inspections with ids below `before`, the newest first."""
-    if filters.verdict != "defect":
+    is_narrow = filters.label is None and (filters.tag is not None or filters.part_id is not None)
+    if filters.verdict != "defect" or is_narrow:
         return _list_label(connection, filters, before, limit, columns)
     # One query for each class: the index of labels is in the order of ids only for one label.
     labels = [filters.label] if filters.label else known_names(connection, inspections.c.label)
@@ -72,8 +73,11 @@ def _list_label(
 def _equal(dialect: str, filters: Filters) -> Iterator[ColumnElement[bool]]:
     """Yields the equality conditions; only the most selective column may use its index."""
     indexed = _indexed_columns(filters)
+    if filters.verdict == "defect":
+        yield without_index(dialect, inspections.c.label).not_in(NOT_DEFECTIVE)
     for name in ("station", "part_id", "label", "verdict", "reviewer"):
-        if (value := getattr(filters, name)) is not None:
+        value = getattr(filters, name)
+        if value is not None and (name, value) != ("verdict", "defect"):
             column = inspections.c["label" if name == "verdict" else name]
             yield (column if column.name in indexed else without_index(dialect, column)) == value
 
@@ -84,7 +88,7 @@ def _indexed_columns(filters: Filters) -> tuple[str, ...]:
     if filters.tag is not None:
         return ()
     if filters.reviewer is not None:
-        return ("reviewer",)
+        return ("reviewer", "label")
     return () if filters.reviewed or filters.min_distance is not None else ("station", "label")
 
 

@@ -127,6 +127,7 @@ inspections = Table(
     _partial_index("inspections_reviewed", "reviewed_label IS NOT NULL", "id", "station", "label"),
     _partial_index("inspections_reviewed_again", "revision >= 2", "id"),
     _partial_index("inspections_by_reviewer", "reviewer IS NOT NULL", "reviewer", "id"),
+    _partial_index("inspections_by_reviewer_and_label", "reviewer IS NOT NULL", "reviewer", "label", "id"),
     sqlite_autoincrement=True,
 )
 is_sampled = inspections.c.draw < inspections.c.draw_probability
@@ -154,9 +155,36 @@ hours = Table(
     Column("log_odds_squares", Double, nullable=False),
     Column("first_id", BigInteger, nullable=False),
     Column("last_id", BigInteger, nullable=False),
+    Index("hours_by_station", "station", "hour"),
     sqlite_with_rowid=False,  # all hours of a year are read in a third of the time
 )
 """Inspections per hour and kind, so that sums over days do not count rows."""
+
+hour_totals = Table(
+    "hour_totals",
+    metadata,
+    Column("hour", UtcDateTime, primary_key=True),
+    Column("model", Text, primary_key=True),
+    Column("version", Text, primary_key=True),
+    Column("label", Text, primary_key=True),
+    Column("count", Integer, nullable=False),
+    Column("log_odds_sum", Double, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""The table `hours` summed over the stations, for trends of a year."""
+
+station_days = Table(
+    "station_days",
+    metadata,
+    Column("day", UtcDateTime, primary_key=True, doc="begin, in UTC"),
+    Column("station", Text, primary_key=True),
+    Column("version", Text, primary_key=True),
+    Column("label", Text, primary_key=True),
+    Column("count", Integer, nullable=False),
+    Index("station_days_by_station", "station", "day"),
+    sqlite_with_rowid=False,
+)
+"""The table `hours` summed over days, for trends of a year."""
 
 draws = Table(
     "draws",

@@ -1,12 +1,12 @@
 """A reproducible record of millions of synthetic inspections.
 
-Six stations inspect for 300 days. 2 % of the photographs show defects, including a rare class at one
-station, and 1 % are uncertain; these have heat maps. Half of the sample is reviewed. All have a lot in their
-metadata. Pictures have rows but no files; old good ones have expired.
+Six stations, or as many as asked for, inspect for 300 days. 2 % of the photographs show defects, including a
+rare class at one station, and 1 % are uncertain; these have heat maps. Half of the sample is reviewed. All
+have a lot in their metadata. Pictures have rows but no files; old good ones have expired.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -57,8 +57,8 @@ STATIONS = {
 }
 """Share of the photographs of each."""
 GOOD, RARE = "good", "crack"
+"""The rare class is found at the first station only."""
 LABELS = {GOOD: 0.97, REVIEW: 0.01, "scratch": 0.012, "dent": 0.006, "stain": 0.0019, RARE: 0.0001}
-RARE_AT = "line1-cam1"
 PHOTOGRAPHS_EACH = 2
 """Photographs of a part."""
 REVIEWED_SHARE = 0.5
@@ -88,7 +88,14 @@ BLOCKS = 50
 CACHE_KIB = 2_000_000
 
 
-def write_record(engine: Engine, folder: Path, rows: int) -> None:
+def station_shares(count: int | None) -> Mapping[str, float]:
+    """Returns the share of the photographs of each station: of the six, or of `count` equal ones."""
+    if count is None:
+        return STATIONS
+    return {f"station-{number:05}": 1 / count for number in range(1, count + 1)}
+
+
+def write_record(engine: Engine, folder: Path, rows: int, stations: Mapping[str, float] = STATIONS) -> None:
     """Writes a record of `rows` inspections into `folder` and the database; resumes an interrupted one."""
     migrate(engine)
     (folder / PICTURES).mkdir(parents=True, exist_ok=True)
@@ -105,7 +112,7 @@ def write_record(engine: Engine, folder: Path, rows: int) -> None:
         last = min(first + BLOCKS * BLOCK, rows)
         with _loading(engine) as connection:
             for start in range(first, last, BLOCK):
-                _write_block(connection, start, min(start + BLOCK, last), rows)
+                _write_block(connection, start, min(start + BLOCK, last), rows, stations)
         print(f"{last:,} of {rows:,} inspections written", flush=True)
     with _loading(engine) as connection:
         for index in inspections.indexes:
@@ -134,8 +141,10 @@ def _vacuum(engine: Engine) -> None:
     engine.dispose()
 
 
-def _write_block(connection: Connection, start: int, end: int, rows: int) -> None:
-    inspected, shown = zip(*_make_rows(start, end, rows), strict=True)
+def _write_block(
+    connection: Connection, start: int, end: int, rows: int, stations: Mapping[str, float]
+) -> None:
+    inspected, shown = zip(*_make_rows(start, end, rows, stations), strict=True)
     _copy(connection, pictures, shown)
     _copy(connection, inspections, inspected)
     add_hour_counts(connection, _hours(inspected))
@@ -187,11 +196,12 @@ def _hours(rows: Iterable[Row]) -> list[dict[str, Any]]:
     return list(sums.values())
 
 
-def _make_rows(start: int, end: int, rows: int) -> Iterator[tuple[Row, Row]]:
+def _make_rows(start: int, end: int, rows: int, shares: Mapping[str, float]) -> Iterator[tuple[Row, Row]]:
     """Yields the inspections from `start` to before `end` with their pictures, as rows."""
     chance, count = np.random.default_rng(start), end - start
     policy = SamplingPolicy.from_settings(Settings())
-    stations = chance.choice(list(STATIONS), count, p=list(STATIONS.values())).tolist()
+    stations = chance.choice(list(shares), count, p=list(shares.values())).tolist()
+    rare_at = next(iter(shares))
     labels = chance.choice(list(LABELS), count, p=list(LABELS.values())).tolist()
     chances = chance.random((count, 4)).tolist()
     digests = memoryview(chance.bytes(64 * count))
@@ -218,7 +228,7 @@ def _make_rows(start: int, end: int, rows: int) -> Iterator[tuple[Row, Row]]:
             "token": digest[32:48],
             "part_key": digest[48:],
             "inspected_at": at,
-            "station": RARE_AT if label == RARE else station,
+            "station": rare_at if label == RARE else station,
             "part_id": f"P{number // PHOTOGRAPHS_EACH:08}",
             "picture": picture["sha256"],
             "label": label,

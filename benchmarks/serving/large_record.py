@@ -1,6 +1,7 @@
 """Latency of queries on a record of ten million inspections: pages, single records, reviews, statistics.
 
-    python -m benchmarks.serving.large_record --folder FOLDER [--rows 10000000] [--times 20] [--json FILE]
+    python -m benchmarks.serving.large_record --folder FOLDER [--rows 10000000] [--stations N] [--times 20]
+                                                  [--json FILE]
     python -m benchmarks.serving.large_record --folder FOLDER --database postgresql://USER:PASSWORD@HOST/NAME
 
 `generated_record` creates the record first, in half an hour and 15 GB with SQLite; an interrupted run
@@ -31,6 +32,7 @@ from benchmarks.serving.generated_record import (
     PHOTOGRAPHS_EACH,
     RARE,
     lot_of,
+    station_shares,
     write_record,
 )
 from benchmarks.serving.load import closed_loop, encode_request, generators
@@ -63,6 +65,7 @@ SEARCHES: Sequence[Mapping[str, str]] = [
     *({"version": "1", "verdict": "defect"}, {"version": "1", "label": RARE, "reviewed": "true"}),
 ]
 """Searches of the page `/parts`."""
+ALL_DAYS = {"first": "2026-01-01", "last": "2026-10-27"}
 DAY = {"since": "{day}", "until": "{next}"}
 REST: dict[str, tuple[str, str, Mapping[str, object]]] = {
     "names": ("GET", f"{RECORDS}/names", {}),
@@ -73,8 +76,10 @@ REST: dict[str, tuple[str, str, Mapping[str, object]]] = {
     "figures of a day": ("GET", "/v1/review/statistics", DAY),
     "figures of a day at a station": ("GET", "/v1/review/statistics", {**DAY, "station": "line2-cam1"}),
     "trends of a month": ("GET", "/v1/trends", {"first": "2026-03-01", "last": "2026-03-30"}),
-    "trends of all days": ("GET", "/v1/trends", {"first": "2026-01-01", "last": "2026-10-27"}),
-    "trends of a lot": ("GET", "/v1/trends", {"first": "2026-01-01", "last": "2026-10-27", **LOT}),
+    "trends of all days": ("GET", "/v1/trends", ALL_DAYS),
+    "trends of all days at a station": ("GET", "/v1/trends", {**ALL_DAYS, "station": "{station}"}),
+    "trends of all days of a version": ("GET", "/v1/trends", {**ALL_DAYS, "version": "2"}),
+    "trends of a lot": ("GET", "/v1/trends", {**ALL_DAYS, **LOT}),
     "the line": ("GET", "/v1/line", {}),
 }
 """Method, path, and query or body."""
@@ -91,12 +96,12 @@ class Query:
     path: str
     parameters: Mapping[str, object]
 
-    def encode(self, rows: int, chance: random.Random) -> bytes:
-        """Returns the request for a random part of a record with so many rows."""
+    def encode(self, rows: int, stations: Sequence[str], chance: random.Random) -> bytes:
+        """Returns the request for a random part of a record with so many rows and these stations."""
         number = chance.randrange(rows)
         day = BEGIN + timedelta(days=chance.randrange(DAYS))
         places = {"id": number + 1, "part": f"P{number // PHOTOGRAPHS_EACH:08}"}
-        places |= {"lot": lot_of(number)}
+        places |= {"lot": lot_of(number), "station": chance.choice(stations), "busy": stations[0]}
         places |= {"day": day.isoformat(), "next": (day + timedelta(days=1)).isoformat()}
         filled = {name: str(value).format(**places) for name, value in self.parameters.items()}
         path = self.path.format(**places)
@@ -112,6 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, required=True, help="of the record; an existing one is reused")
     parser.add_argument("--database", metavar="URL", help="an empty database (default: SQLite in the folder)")
     parser.add_argument("--rows", type=int, default=10_000_000, help="inspections (default: %(default)s)")
+    parser.add_argument("--stations", type=int, metavar="N", help="equally busy ones (default: six others)")
     parser.add_argument("--times", type=int, default=20, help="requests of each query (default: %(default)s)")
     text = "only queries with this in their name, no combinations"
     parser.add_argument("--only", metavar="WORD", default="", help=text)
@@ -119,11 +125,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     url = options.database or f"sqlite:///{options.folder / DATABASE}"
     with clean_exit():
         engine = open_database(url)
-        write_record(engine, options.folder, options.rows)
+        stations = station_shares(options.stations)
+        write_record(engine, options.folder, options.rows, stations)
         engine.dispose()
         settings = {"record": "required", "record-folder": str(options.folder), "record-database": url}
         with start_stub(settings | KEEP | {"record-free-share": "0"}) as service, generators() as pool:
-            measure = partial(ask, pool, service, options.rows)
+            measure = partial(ask, pool, service, options.rows, list(stations))
             measure([page({})])  # first-time work
             selected = [item for item in queries() if options.only in item.name]
             took = {item.name: measure([item] * options.times) for item in selected}
@@ -155,7 +162,9 @@ def page(filters: Mapping[str, str]) -> Query:
     return Query(f"page: {', '.join(map('='.join, filters.items())) or 'newest'}", "GET", RECORDS, filters)
 
 
-def ask(pool: Executor, service: ServerProcess, rows: int, asked: Sequence[Query]) -> list[float]:
+def ask(
+    pool: Executor, service: ServerProcess, rows: int, stations: Sequence[str], asked: Sequence[Query]
+) -> list[float]:
     """Sends one query after the other; returns their latencies, ms.
 
     Raises:
@@ -164,7 +173,7 @@ def ask(pool: Executor, service: ServerProcess, rows: int, asked: Sequence[Query
     if not asked:
         return []
     chance = random.Random(asked[0].name)
-    requests = [item.encode(rows, chance) for item in asked]
+    requests = [item.encode(rows, stations, chance) for item in asked]
     load = pool.submit(closed_loop, service.port, requests.__getitem__, clients=1, count=len(asked)).result()
     for item, exchange in zip(asked, load.exchanges, strict=True):
         if exchange.status != 200:

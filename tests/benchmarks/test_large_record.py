@@ -56,6 +56,14 @@ def test_the_record_has_what_is_asked_for(generate):
     assert 0 < sum(row.reviewed_label is not None for row in rows) < ROWS / 10
 
 
+def test_a_record_has_as_many_stations_as_asked_for():
+    shares = generated_record.station_shares(3)
+    assert list(shares) == ["station-00001", "station-00002", "station-00003"]
+    rows = [row for row, _ in generated_record._make_rows(0, 200, 200, shares)]
+    assert {row["station"] for row in rows} == set(shares)
+    assert generated_record.station_shares(None) == generated_record.STATIONS
+
+
 @pytest.mark.slow
 def test_large_record(tmp_path, capsys):
     words = ["--folder", str(tmp_path), "--rows", "500", "--times", "1", "--only", "of a"]

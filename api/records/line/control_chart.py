@@ -67,14 +67,14 @@ class Baseline:
         low, high = (self.centre + self.spread * (limit - self.centre) for limit in (lowest, highest))
         return max(low, 0.0), min(high, 1.0)
 
-    def judge(self, period: PeriodCount) -> Literal["high", "low"] | None:
-        """Returns which limit a period exceeds; None if it exceeds none."""
-        limits = self.limits(period.inspected)
-        if limits is None or period.rate is None:
-            return None
-        if period.rate > limits[1] + ROUNDING:
-            return "high"
-        return "low" if period.rate < limits[0] - ROUNDING else None
+
+def exceeded_limit(period: PeriodCount, limits: tuple[float, float] | None) -> Literal["high", "low"] | None:
+    """Returns which limit of `Baseline.limits` a period exceeds; None if it exceeds none."""
+    if limits is None or period.rate is None:
+        return None
+    if period.rate > limits[1] + ROUNDING:
+        return "high"
+    return "low" if period.rate < limits[0] - ROUNDING else None
 
 
 def estimate_spread(periods: Sequence[PeriodCount], centre: float) -> float:
@@ -91,7 +91,7 @@ def upper_count_limit(trials: int, probability: float) -> int:
     if probability in (0.0, 1.0):
         return int(trials * probability)
     mean, variance = trials * probability, trials * probability * (1 - probability)
-    k = min(trials, ceil(mean + 12 * sqrt(variance) + 30))  # the tail beyond is negligible
+    k = min(trials, ceil(mean + 7 * sqrt(variance) + 30))  # the tail beyond is negligible
     term = exp(
         lgamma(trials + 1)
         - lgamma(k + 1)

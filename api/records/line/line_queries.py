@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
 
-from api.records.filters import Filters, equal, in_period_and_station, start_of_hour
+from api.records.filters import Filters, equal, in_period_and_station, start_of_hour, without_index
 from api.records.line.silent_stations import StationActivity
 from api.records.tables import hours, inspections, misses
 from segdec.runtime.identifiers import NOT_INSPECTED
@@ -61,10 +61,15 @@ def last_defects(
 # === Stations ===
 
 
+def by_hour(connection: Connection) -> ColumnElement[str]:
+    """Returns the station of hours as an expression, so that their rows are found by hour."""
+    return without_index(connection.dialect.name, hours.c.station)
+
+
 def stations_since(connection: Connection, since: datetime) -> dict[str, int]:
     """Returns the id of the newest inspection of each station, inspected or not; the newest first."""
-    newest = func.max(hours.c.last_id)
-    statement = select(hours.c.station, newest).where(hours.c.hour >= since).group_by(hours.c.station)
+    newest, station = func.max(hours.c.last_id), by_hour(connection)
+    statement = select(hours.c.station, newest).where(hours.c.hour >= since).group_by(station)
     ordered = statement.order_by(newest.desc()).limit(MAX_STATIONS)
     return dict(connection.execute(ordered).all())
 
@@ -78,8 +83,8 @@ def station_activity(
     moments = dict(connection.execute(last).all())
     statement = (
         select(hours.c.station, func.count(hours.c.hour.distinct()), func.sum(hours.c.count))
-        .where(hours.c.hour >= since, has_inspections, hours.c.station.in_(newest.keys()))
-        .group_by(hours.c.station)
+        .where(hours.c.hour >= since, has_inspections, by_hour(connection).in_(newest.keys()))
+        .group_by(by_hour(connection))
     )
     return {
         station: StationActivity(station, active, int(count), moments[station])
@@ -113,7 +118,7 @@ def count_labels(
     statement = select(*keys, func.sum(hours.c.count)).where(
         hours.c.hour >= first, has_inspections, *equal(hours, station=station)
     )
-    for at, label, count in connection.execute(statement.group_by(*keys)):
+    for at, label, count in connection.execute(statement.group_by(by_hour(connection), hours.c.label)):
         counts[at, label] += int(count)
     return counts
 

@@ -12,7 +12,7 @@ from api.errors import RequestError
 from api.records.events import verdict_of
 from api.records.filters import start_of_hour
 from api.records.line import line_queries
-from api.records.line.control_chart import Baseline, PeriodCount
+from api.records.line.control_chart import Baseline, PeriodCount, exceeded_limit
 from api.records.line.score_drift import DRIFT_HOURS, HourScores, find_drift
 from api.records.line.shared_answers import SharedAnswers
 from api.records.line.shifts import ShiftPlan, Span
@@ -234,7 +234,7 @@ def _chart_hour(hour: PeriodCount, scores: HourScores | None, baseline: Baseline
         defective=hour.defective,
         low=low,
         high=high,
-        out=None if baseline is None else baseline.judge(hour),
+        out=exceeded_limit(hour, limits),
         log_odds=None if scores is None else scores.mean,
     )
 

@@ -1,11 +1,25 @@
 """Counts by time, model version, label and station, for trends and reports."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, func, select
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Connection,
+    DateTime,
+    FromClause,
+    Select,
+    Table,
+    Text,
+    cast,
+    func,
+    select,
+    type_coerce,
+)
 
 from api.errors import RequestError
 from api.records.filters import (
@@ -13,13 +27,15 @@ from api.records.filters import (
     equal,
     id_range,
     in_period,
+    start_of_day,
     start_of_hour,
     without_index,
 )
-from api.records.tables import hours, inspections, tags
+from api.records.line.shifts import Span
+from api.records.tables import hour_totals, hours, inspections, station_days, tags
 from segdec.runtime.identifiers import NOT_INSPECTED
 
-HOUR = timedelta(hours=1)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 QUARTER_S = 900
 """Every time zone differs from UTC by a multiple of 15 minutes."""
 MAX_TAGGED = 1_000_000
@@ -30,9 +46,9 @@ ROWS = 10_000
 
 @dataclass(frozen=True)
 class TimeSum:
-    """Inspections with a label by a model version, from a time on: of an hour or a quarter of it.
+    """Inspections with a label by a model version, from a time on: of a period, an hour or a quarter of it.
 
-    `log_odds` is their sum.
+    `log_odds` is their sum; `last` is the begin of the last hour or quarter that has any.
     """
 
     at: datetime
@@ -41,6 +57,7 @@ class TimeSum:
     label: str
     count: int
     log_odds: float
+    last: datetime
 
 
 @dataclass(frozen=True)
@@ -60,10 +77,11 @@ class PeriodSums:
     stations: Sequence[StationSum]
 
 
-def sum_period(connection: Connection, filters: Filters) -> PeriodSums:
+def sum_period(connection: Connection, filters: Filters, periods: Sequence[Span] = ()) -> PeriodSums:
     """Sums the inspections of a period; `filters` may also have a station, a version and a tag.
 
-    Whole hours are read from the table `hours`, the rest from the inspections.
+    Whole hours are read from the tables of hours and days, the rest from the inspections. With `periods`,
+    consecutive ones that are the whole period, whole hours are summed by period instead of by hour.
 
     Raises:
         RequestError: 400 if more than `MAX_TAGGED` inspections have the tag.
@@ -71,42 +89,79 @@ def sum_period(connection: Connection, filters: Filters) -> PeriodSums:
     assert filters.since is not None and filters.until is not None
     if filters.tag is not None:
         return _sum_rows(connection, filters)
-    first, last = (
-        start_of_hour(filters.since - timedelta(microseconds=1)) + HOUR,
-        start_of_hour(filters.until),
-    )
+    first, last = _next_start(filters.since, start_of_hour, HOUR), start_of_hour(filters.until)
     if first >= last:
         return _sum_rows(connection, filters)
-    whole = replace(filters, since=first, until=last)
     edges = [
         _sum_rows(connection, replace(filters, since=since, until=until))
         for since, until in ((filters.since, first), (last, filters.until))
         if since < until
     ]
-    times = [*_sum_hours(connection, whole), *(one for edge in edges for one in edge.times)]
+    whole = replace(filters, since=first, until=last)
+    times = [*_sum_times(connection, whole, periods), *(one for edge in edges for one in edge.times)]
     stations = [*_sum_stations(connection, whole), *(one for edge in edges for one in edge.stations)]
     return PeriodSums(times, stations)
 
 
-def _sum_hours(connection: Connection, filters: Filters) -> Iterator[TimeSum]:
-    keys = (hours.c.hour, hours.c.model, hours.c.version, hours.c.label)
-    sums = (func.sum(hours.c.count), func.sum(hours.c.log_odds_sum))
-    statement = select(*keys, *sums).where(*_conditions(filters)).group_by(*keys)
-    for at, model, version, label, count, odds in connection.execute(statement):
-        yield TimeSum(at, model, version, label, int(count), odds)
+def _next_start(moment: datetime, start: Callable[[datetime], datetime], length: timedelta) -> datetime:
+    """Returns the first start of an hour or a day that is not before a time."""
+    return start(moment - timedelta(microseconds=1)) + length
+
+
+def _sum_times(connection: Connection, filters: Filters, periods: Sequence[Span]) -> Iterator[TimeSum]:
+    """Sums whole hours, by period if there are any."""
+    table = hour_totals if filters.station is None else hours
+    kind = table.c.model, table.c.version, table.c.label
+    sums = func.sum(table.c.count), func.sum(table.c.log_odds_sum), func.max(table.c.hour)
+    time: ColumnElement[Any] = table.c.hour
+    source: FromClause = table
+    conditions = [table.c.count > 0, *in_period(table.c.hour, filters)]
+    if periods and connection.dialect.name == "postgresql":
+        begins = cast([period.begin for period in periods], ARRAY(DateTime(timezone=True)))
+        time = (func.width_bucket(table.c.hour, begins) - 1).label("number")
+    elif periods:
+        # Without other bounds of the hour, SQLite reads the rows of each period from the index.
+        time, source, conditions = _join_periods(table, filters, periods)
+    statement = select(time, *kind, *sums).select_from(source).group_by(time, *kind).where(*conditions)
+    statement = statement.where(*equal(table, station=filters.station, version=filters.version))
+    for at, model, version, label, count, odds, last in connection.execute(statement):
+        begin = periods[at].begin if periods else at
+        yield TimeSum(begin, model, version, label, int(count), odds, last)
+
+
+def _join_periods(
+    table: Table, filters: Filters, periods: Sequence[Span]
+) -> tuple[ColumnElement[int], FromClause, list[ColumnElement[bool]]]:
+    """Returns the number of the period, a join of periods and hours, and its conditions, for SQLite."""
+    assert filters.since is not None and filters.until is not None
+    cut = ((max(one.begin, filters.since), min(one.end, filters.until)) for one in periods)
+    texts = [[f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}.000000" for moment in span] for span in cut]
+    period = func.json_each(json.dumps(texts)).table_valued("key", "value")
+    begin, end = (func.json_extract(period.c.value, f"$[{place}]") for place in (0, 1))
+    hour = type_coerce(table.c.hour, Text)
+    return period.c.key, period.join(table, (hour >= begin) & (hour < end)), [table.c.count > 0]
 
 
 def _sum_stations(connection: Connection, filters: Filters) -> Iterator[StationSum]:
-    keys = (hours.c.station, hours.c.label)
-    statement = select(*keys, func.sum(hours.c.count)).where(*_conditions(filters)).group_by(*keys)
-    for station, label, count in connection.execute(statement):
-        yield StationSum(station, label, int(count))
-
-
-def _conditions(filters: Filters) -> Iterator[ColumnElement[bool]]:
-    yield hours.c.count > 0
-    yield from in_period(hours.c.hour, filters)
-    yield from equal(hours, station=filters.station, version=filters.version)
+    """Sums whole hours by station: whole days of UTC from their table, the hours before and after."""
+    assert filters.since is not None and filters.until is not None
+    first, last = _next_start(filters.since, start_of_day, DAY), start_of_day(filters.until)
+    parts = [(hours, hours.c.hour, filters.since, filters.until)]
+    if first < last:
+        parts = [
+            (hours, hours.c.hour, filters.since, first),
+            (station_days, station_days.c.day, first, last),
+            (hours, hours.c.hour, last, filters.until),
+        ]
+    for table, time, since, until in parts:
+        if since == until:
+            continue
+        statement = select(table.c.station, table.c.label, func.sum(table.c.count))
+        statement = statement.where(table.c.count > 0, time >= since, time < until)
+        statement = statement.where(*equal(table, station=filters.station, version=filters.version))
+        by_time = without_index(connection.dialect.name, table.c.station)
+        for station, label, count in connection.execute(statement.group_by(by_time, table.c.label)):
+            yield StationSum(station, label, int(count))
 
 
 def _sum_rows(connection: Connection, filters: Filters) -> PeriodSums:
@@ -126,7 +181,7 @@ def _sum_rows(connection: Connection, filters: Filters) -> PeriodSums:
             times[key] = (count + 1, summed + odds)
             stations[station, label] = stations.get((station, label), 0) + 1
     return PeriodSums(
-        [TimeSum(*key, count, summed) for key, (count, summed) in times.items()],
+        [TimeSum(*key, count, summed, key[0]) for key, (count, summed) in times.items()],
         [StationSum(*key, count) for key, count in stations.items()],
     )
 

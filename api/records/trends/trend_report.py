@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from api.records.events import verdict_of
 from api.records.filters import Filters
-from api.records.line.control_chart import Baseline, PeriodCount
+from api.records.line.control_chart import Baseline, PeriodCount, exceeded_limit
 from api.records.line.shifts import Span
 from api.records.schemas import TrendClass, TrendGroup, TrendPeriod, TrendReport
 from api.records.trends.periods import PeriodKind
@@ -33,7 +33,8 @@ def read_trends(
 
     An hour belongs to the period in which it begins.
     """
-    sums = sum_period(connection, replace(filters, since=periods[0].begin, until=periods[-1].end))
+    whole = replace(filters, since=periods[0].begin, until=periods[-1].end)
+    sums = sum_period(connection, whole, periods)
     by_label = [(one.label, one.label, one.count) for one in sums.times if verdict_of(one.label) == "defect"]
     return TrendReport(
         by=kind,
@@ -59,7 +60,7 @@ def _describe_periods(periods: Sequence[Span], sums: Sequence[TimeSum], now: dat
         if period.end <= now and counts.total()
     ]
     baseline = Baseline.from_periods(finished)
-    last = _model_of(max(sums, key=lambda one: one.at)) if sums else None
+    last = _model_of(max(sums, key=lambda one: one.last)) if sums else None
     return [
         _describe(period, own, counts, baseline, last)
         for period, own, counts in zip(periods, by_period, counted, strict=True)
@@ -94,7 +95,7 @@ def _describe(
         centre=None if baseline is None else baseline.centre,
         low=low,
         high=high,
-        out=None if baseline is None else baseline.judge(counted),
+        out=exceeded_limit(counted, limits),
         log_odds=sum(one.log_odds for one in own) / measured if measured else None,
         versions=sorted({_model_of(one) for one in sums}),
     )

@@ -91,6 +91,12 @@ const SENTENCES = {
       photograph: before.name,
       data_set: before.data_set,
     }),
+  "restore a photograph": (name, { after }) =>
+    translate("{name} added the removed photograph {photograph} to the data set {data_set} again.", {
+      name,
+      photograph: after.name,
+      data_set: after.data_set,
+    }),
   "add inspected photographs": (name, { after }) =>
     translateCount(
       after.count,

@@ -14,6 +14,7 @@ from api.data_sets.photographs import (
     remove_photograph,
 )
 from api.errors import RequestError
+from api.records.audit_view import list_changes
 from api.records.database import write_transaction
 from api.records.review.leases import LEASE_DURATION
 from tests.api.data_sets.filled_data_set import NOW, photograph_file
@@ -69,6 +70,11 @@ def test_a_photograph_is_added_once(filled):
     assert filled.add(1).outcome == "restored"
     (restored,) = filled.read(list_photographs, PhotographFilters(), 0, 9, NOW).photographs
     assert (restored.label, restored.part, restored.removed_at) == ("good", "7", None)
+    changes = filled.read(lambda connection, _: list_changes(connection, None, 2)).changes
+    assert [(one.who, one.what) for one in changes] == [
+        ("Ada", "restore a photograph"),
+        ("Bob", "remove a photograph"),
+    ]
 
 
 def test_hostile_names(filled):

@@ -14,7 +14,9 @@ from api.records.database import migrate, migrations, open_database, write_trans
 from segdec.errors import ConfigError
 from tests.api.records.filled_record import make_row, stock
 
+SUMS = ("hour_totals", "station_days")
 LATER_TABLES = (
+    *SUMS,
     *("changed_settings", "scheduled_reports", "deliveries"),
     *("training_files", "training_chunks", "training_events", "training_workers", "training_jobs"),
     "data_set_imports",
@@ -43,6 +45,7 @@ def test_changed_tables_need_a_migration():
         "0012": "c3221081df8c4215",
         "0013": "38d55e226b134e5e",
         "0014": "c0f7bd5f1bdd95bb",
+        "0015": "1d364073b6342756",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"
@@ -58,10 +61,16 @@ def test_a_database_of_an_earlier_version_gets_the_new_columns(engine):
     indexes = {
         "inspections_unusual",
         "inspections_by_reviewer",
+        "inspections_by_reviewer_and_label",
+        "hours_by_station",
         "inspections_reviewed_again",
         "outbox_by_record",
     }
     stock(engine, [make_row(number, details=f'{{"lot": "{number}"}}') for number in (1, 2)])
+    summed = [tables.metadata.tables[name] for name in SUMS]
+    with engine.connect() as connection:
+        sums = [sorted(connection.execute(select(table)).all()) for table in summed]
+    assert all(sums)
     with write_transaction(engine) as connection:
         for name in ("tags", "sessions", "log_in_links", "failed_log_ins", "users", *LATER_TABLES):
             connection.execute(text(f"DROP TABLE {name}"))
@@ -76,17 +85,34 @@ def test_a_database_of_an_earlier_version_gets_the_new_columns(engine):
         columns = {column["name"] for column in inspect(engine).get_columns(table)}
         assert columns == {column.name for column in tables.metadata.tables[table].c}
     found = {index["name"] for table in added for index in inspect(engine).get_indexes(table)}
+    found |= {index["name"] for index in inspect(engine).get_indexes("hours")}
     assert indexes <= found
     with engine.connect() as connection:
+        assert [sorted(connection.execute(select(table)).all()) for table in summed] == sums
         assert list(connection.execute(select(tables.tags))) == [("lot", "1", 1), ("lot", "2", 2)]
         assert not has_users(connection)
+
+
+def test_a_migration_of_a_large_record_has_no_time_limit(make_database, monkeypatch):
+    engine, limits = open_database(make_database()), []
+    migrate(engine)
+
+    def upgrade(config, _head):
+        limits.append(config.attributes["connection"].execute(text("SHOW statement_timeout")).scalar())
+
+    monkeypatch.setattr("api.records.database.command.upgrade", upgrade)
+    migrate(engine)
+    with engine.connect() as connection:
+        limits.append(connection.execute(text("SHOW statement_timeout")).scalar())
+    engine.dispose()
+    assert limits[0] == "0" != limits[1]
 
 
 def test_a_newer_schema_is_rejected(engine):
     with write_transaction(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(
-        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0014"
+        ConfigError, match=r"has schema 9999, which this version does not know. Expected \d{4}"
     ):
         migrate(engine)
 

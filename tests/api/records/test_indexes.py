@@ -1,7 +1,7 @@
 """Queries of large tables use indexes in SQLite: they read no rows that they do not return."""
 
 import re
-from datetime import UTC, datetime, time
+from datetime import UTC, date, datetime, time
 from itertools import product
 from unittest.mock import Mock
 from zoneinfo import ZoneInfo
@@ -19,8 +19,11 @@ from api.records.review.review_statistics import query_statistics
 from api.records.review.shadow_results import report_candidate
 from api.records.search import known_names, list_inspections
 from api.records.tables import inspections, tags
+from api.records.trends.periods import list_periods
+from api.records.trends.trend_report import read_trends
 from segdec.schemas import ModelIdentity
 from tests.api.records.filled_record import NOW
+from tests.api.records.query_plans import explain
 
 PERIODS = {"since": datetime(2026, 1, 1, tzinfo=UTC)}, {}
 INDEXES = {
@@ -39,16 +42,6 @@ def connection(tmp_path_factory):
     with engine.connect() as connection:
         yield connection
     engine.dispose()
-
-
-def explain(connection, query, *args):
-    """Runs a query; returns each SELECT that it executes with the steps of its plan."""
-    driver, statements = connection.connection.driver_connection, []
-    driver.set_trace_callback(statements.append)
-    query(connection, *args)
-    driver.set_trace_callback(None)
-    selects = [statement for statement in statements if statement.startswith(("SELECT", "WITH"))]
-    return {one: [row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {one}")] for one in selects}
 
 
 @pytest.mark.parametrize(("names", "index"), INDEXES.items())
@@ -75,15 +68,36 @@ def test_pages_of_unusual_photographs_use_their_index(connection, names):
     ("filtered", "step"),
     [
         ({"tag": ("lot", "a")}, "SEARCH tags USING PRIMARY KEY (key=? AND value=?"),
-        ({"reviewer": "a"}, "SEARCH inspections USING INDEX inspections_by_reviewer (reviewer=?"),
+        ({"reviewer": "a"}, "SEARCH inspections USING INDEX inspections_by_reviewer"),
+        (
+            {"reviewer": "a", "label": "x"},
+            "SEARCH inspections USING INDEX inspections_by_reviewer_and_label (reviewer=? AND label=?",
+        ),
     ],
 )
 def test_pages_of_metadata_and_of_reviewers_use_their_indexes(connection, names, filtered, step):
     for period, before in product(PERIODS, (None, 77)):
-        filters = Filters(**dict.fromkeys(names.split(), "x"), **period, **filtered)
+        filters = Filters(**{**dict.fromkeys(names.split(), "x"), **period, **filtered})
         *_, plan = explain(connection, list_inspections, filters, before, 51).values()
         assert plan[0].startswith(step)
         assert not any("SCAN" in one or "TEMP B-TREE" in one for one in plan)
+
+
+@pytest.mark.parametrize(
+    ("names", "table", "index"),
+    [
+        ("", "hour_totals", "PRIMARY KEY (hour>? AND hour<?)"),
+        ("version", "hour_totals", "PRIMARY KEY (hour>? AND hour<?)"),
+        ("station", "hours", "INDEX hours_by_station (station=? AND hour>? AND hour<?)"),
+    ],
+)
+def test_trends_of_a_year_read_the_sums_of_hours_and_days(connection, names, table, index):
+    periods = list(list_periods("day", date(2026, 1, 1), date(2026, 12, 31), ZoneInfo("UTC")))
+    filters = Filters(**dict.fromkeys(names.split(), "x"))
+    arguments = filters, "day", periods, ZoneInfo("UTC"), NOW
+    times, stations = list(explain(connection, read_trends, *arguments).values())
+    assert f"SEARCH {table} USING {index}" in times and "SCAN" in times[0] and "VIRTUAL" in times[0]
+    assert stations[0].startswith("SEARCH station_days USING")
 
 
 def test_names_are_searched_in_their_index(connection):

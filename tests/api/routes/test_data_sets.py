@@ -212,6 +212,16 @@ def test_a_full_disk_stores_nothing_and_says_so(folder, monkeypatch):
         assert send(client, path, 1)["annotation_id"] is None
 
 
+def test_files_are_beside_the_pictures_of_the_record(folder, bucket, object_store):
+    with EngineerClient(folder, record_pictures=f"s3://{bucket}/line3/") as client:
+        path = f"{SETS}/{client.post(SETS, json={'name': 'a'}).json()['id']}"
+        number = send(client, path, 1)["id"]
+        assert client.get(f"{path}/photographs/{number}/image").content == photograph_file(1).data
+    digest = photograph_file(1).sha256.hex()
+    assert f"line3/data_sets/{digest[:2]}/{digest}" in object_store.keys(bucket)
+    assert not (folder / "data_sets").exists()
+
+
 def test_data_sets_survive_a_restart(folder):
     with EngineerClient(folder) as client:
         path = f"{SETS}/{client.post(SETS, json={'name': 'a'}).json()['id']}"

@@ -5,7 +5,13 @@ from math import comb
 
 import pytest
 
-from api.records.line.control_chart import TAIL_PROBABILITY, Baseline, PeriodCount, upper_count_limit
+from api.records.line.control_chart import (
+    TAIL_PROBABILITY,
+    Baseline,
+    PeriodCount,
+    exceeded_limit,
+    upper_count_limit,
+)
 
 HOUR = datetime(2026, 1, 15, 8, tzinfo=UTC)
 
@@ -56,7 +62,8 @@ def test_limits_narrow_with_more_inspections():
     ],
 )
 def test_an_hour_is_out_beyond_its_limits(centre, inspected, defective, out):
-    assert Baseline(centre, 1.0).judge(PeriodCount(HOUR, inspected, defective)) == out
+    limits = Baseline(centre, 1.0).limits(inspected)
+    assert exceeded_limit(PeriodCount(HOUR, inspected, defective), limits) == out
 
 
 def test_the_centre_is_the_rate_of_all_hours():

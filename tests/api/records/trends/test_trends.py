@@ -1,5 +1,7 @@
 """Trends of a record, on SQLite and PostgreSQL."""
 
+from bisect import bisect_right
+from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -99,6 +101,47 @@ def test_a_half_hour_zone_and_a_tag_lose_nothing(connection):
         found = read_trends(connection, Filters(tag=tag), "day", periods, zone, MONDAY)
         counted = sum(day.inspected for day in found.periods)
         assert counted == sum(group.inspected for group in found.stations) == (30 if tag else 600)
+
+
+@pytest.mark.parametrize("kind", ["day", "week", "month"])
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Asia/Kolkata", "America/New_York"])
+def test_sums_of_periods_are_those_of_the_rows(connection, kind, zone):
+    """The tables of hours and days have the same sums as the inspections one by one."""
+    days = MONDAY.date() + timedelta(days=3), MONDAY.date() + timedelta(days=18)
+    periods = list(list_periods(kind, *days, ZoneInfo(zone)))
+    begins = [period.begin for period in periods]
+
+    def by_period(sums):
+        counts = Counter()
+        for one in sums.times:
+            counts[begins[bisect_right(begins, one.at) - 1], one.version, one.label] += one.count
+        return counts
+
+    def by_station(sums):
+        counts = Counter()
+        for one in sums.stations:
+            counts[one.station, one.label] += one.count
+        return counts
+
+    for filters in ({}, {"station": "b"}, {"version": "2"}):
+        whole = Filters(since=periods[0].begin, until=periods[-1].end, **filters)
+        found = trend_queries.sum_period(connection, whole, periods)
+        expected = trend_queries._sum_rows(connection, whole)
+        assert by_period(found) == by_period(expected) and by_station(found) == by_station(expected)
+        odds = [sum(one.log_odds for one in sums.times) for sums in (found, expected)]
+        assert odds[0] == pytest.approx(odds[1])
+        assert by_period(found) == by_period(trend_queries.sum_period(connection, whole))
+
+
+def test_scores_of_a_period_are_those_of_the_model_that_inspected_last(engine):
+    """On a day with two versions, by the hour of the last inspection and not by the name."""
+    rows = [
+        make_row(number, inspected_at=MONDAY + timedelta(hours=number), version=version, log_odds=odds)
+        for number, (version, odds) in enumerate([("2", 1.0), ("1", 3.0)], start=1)
+    ]
+    stock(engine, rows)
+    with engine.connect() as connection:
+        assert read(connection).periods[0].log_odds == 3.0
 
 
 def test_too_many_inspections_of_a_tag_are_refused(connection, monkeypatch):
