@@ -1,11 +1,12 @@
-"""Takes screenshots of `/line` and `/review` after simulated inspections of a toy set, and of a report.
+"""Takes the screenshots of the documentation: of pages after simulated inspections of a toy set, of a report.
 
     python -m datasets toy data/metal --surface metal --size 256 --count 200
     python -m training fit data/metal --minutes 5 --name metal
     python -m examples.screenshots models/metal data/metal docs --report runs/metal/report.html
 
-It inspects test photographs, ten good ones for each defect, as if one arrived every two minutes for twelve
-hours. It requires Chromium.
+It inspects test photographs, ten good ones for each defect, as if one arrived every 40 minutes for four
+weeks, and reviews a sample of them with the ground truth; then as if one arrived every two minutes for a
+day. It requires Chromium.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Self
 from unittest import mock
 
+import httpx
 import uvicorn
 from playwright.sync_api import sync_playwright
 
@@ -33,25 +35,34 @@ from segdec.runtime.cli import clean_exit, import_tensorflow
 from segdec.runtime.files import write_bytes_atomic
 
 STATIONS = ("line3-top", "line3-side")
+PART = "A17-"
 GOOD_FOR_EACH_DEFECT = 10
-INSPECTIONS = 360
-PAUSE = timedelta(minutes=2)
-SIZES = {"line": (1920, 1080), "review": (1440, 900), "report": (1440, 900)}
-READY = {"line": "#defects img", "review": "canvas"}
-JPEG_QUALITY = 85
+EARLIER, RECENT = 995, 727
+"""Numbers of inspections; the first and the last of the recent ones are defects."""
+EARLIER_PAUSE, RECENT_PAUSE = timedelta(minutes=40), timedelta(minutes=2)
+SIZES = dict.fromkeys(("review", "part", "trends", "report"), (1440, 900)) | {"line": (1920, 1080)}
+READY = {
+    "line": "#defects img",
+    "review": "main[data-picture=shown]",
+    "part": "#changes li",
+    "trends": "#errors canvas",
+}
+"""Pages, each with an element that appears when it is complete."""
+JPEG_QUALITY = 70
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
 
 
 class Past(datetime):
-    """A clock that advances by `PAUSE` with each inspection and ends at the current time."""
+    """A clock that advances by a pause with each inspection and ends at the current time."""
 
-    left = INSPECTIONS
+    left = EARLIER + RECENT
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> Self:
         """Returns the time of the next inspection."""
         cls.left -= 1
-        moment = datetime.now(tz) - cls.left * PAUSE
+        earlier = max(cls.left - RECENT, 0)
+        moment = datetime.now(tz) - earlier * EARLIER_PAUSE - (cls.left - earlier) * RECENT_PAUSE
         return cls.fromtimestamp(moment.timestamp(), tz)
 
 
@@ -72,29 +83,35 @@ def main(arguments: Sequence[str] | None = None) -> None:
             model=options.model,
             record="required",
             record_folder=Path(folder),
-            record_good_share=0.0,  # only defects are queued for review
+            record_zone="Europe/Berlin",
+            record_good_share=0.2,
             record_near=1.0,
+            local_role="engineer",
         )
+        photographs = arriving_photographs(options.data)
         with serve(settings) as url:
             with mock.patch("api.records.inspection_rows.datetime", Past):
-                inspect(url, shift_records(options.data))
-            pages = {name: f"{url}/{name}" for name in READY}
+                inspect(url, photographs[:EARLIER])
+                reviewed = review_all(url, photographs)
+                queue_defects_only(url)
+                inspect(url, photographs[EARLIER:], first=EARLIER)
+            pages = {name: f"{url}/{name}" for name in READY} | {"part": f"{url}/parts/{reviewed}"}
             if options.report is not None:
                 pages["report"] = options.report.resolve().as_uri()
             take_screenshots(browser, pages, options.out)
 
 
-def shift_records(data: Path) -> list[Record]:
+def arriving_photographs(data: Path) -> list[Record]:
     """Returns the photographs in order of arrival."""
     records = load_dataset("toy", data).of_split("test")
     good = [record for record in records if record.label == 0]
     defects = [record for record in records if record.label > 0]
-    shift = []
-    for number in range(INSPECTIONS):
+    arriving = []
+    for number in range(EARLIER + RECENT):
         rest = number % (GOOD_FOR_EACH_DEFECT + 1)
         of = defects if rest == GOOD_FOR_EACH_DEFECT // 2 else good
-        shift.append(of[number % len(of)])
-    return shift
+        arriving.append(of[number % len(of)])
+    return arriving
 
 
 @contextmanager
@@ -122,12 +139,33 @@ def serve(settings: Settings) -> Iterator[str]:
         thread.join()
 
 
-def inspect(url: str, shift: Sequence[Record]) -> None:
-    """Inspects the photographs one after another."""
+def inspect(url: str, photographs: Sequence[Record], first: int = 0) -> None:
+    """Inspects the photographs one after another, as parts with the numbers from `first` on."""
     with Client(url) as client:
-        for number, record in enumerate(shift):
-            station, part = STATIONS[number % len(STATIONS)], f"A17-{4600 + number:06d}"
+        for number, record in enumerate(photographs, first):
+            station, part = STATIONS[number % len(STATIONS)], f"{PART}{number:06d}"
             client.inspect(record.image_file.read_bytes(), station=station, part_id=part)
+
+
+def review_all(url: str, photographs: Sequence[Record]) -> int:
+    """Reviews all queued parts with the ground truth; returns the record of a defect, or the first record."""
+    found, asked = 1, {"session": "screenshots", "count": 5}
+    with httpx.Client(base_url=url, timeout=60) as http:
+        while tasks := http.post("/v1/review/next", json=asked).json()["tasks"]:
+            for record in (task["record"] for task in tasks):
+                is_good = photographs[int(record["part_id"].removeprefix(PART))].label == 0
+                labels = [*record["answer"]["decision"]["probabilities"]]
+                sent = {"label": labels[0 if is_good else 1], "reviewer": "Ada", "session": "screenshots"}
+                headers = {"If-Match": f'"{record["revision"]}"'}
+                answer = http.put(f"/v1/records/{record['record_id']}/review", json=sent, headers=headers)
+                answer.raise_for_status()
+                found = found if is_good else record["record_id"]
+    return found
+
+
+def queue_defects_only(url: str) -> None:
+    """Changes the setting so that no part predicted good is queued for review."""
+    httpx.put(f"{url}/v1/settings/record_good_share", json={"value": 0}).raise_for_status()
 
 
 def take_screenshots(browser: str, pages: Mapping[str, str], out: Path) -> None:
@@ -136,7 +174,7 @@ def take_screenshots(browser: str, pages: Mapping[str, str], out: Path) -> None:
         chromium = playwright.chromium.launch(executable_path=browser, args=FLAGS)
         for name, url in pages.items():
             width, height = SIZES[name]
-            page = chromium.new_page(viewport={"width": width, "height": height}, color_scheme="dark")
+            page = chromium.new_page(viewport={"width": width, "height": height}, color_scheme="light")
             page.add_init_script("localStorage.setItem('segdec.reviewer', 'Ada')")
             page.goto(url)
             page.wait_for_selector(READY.get(name, "body"))

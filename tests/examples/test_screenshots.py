@@ -9,18 +9,21 @@ from examples import screenshots
 
 def test_one_of_eleven_photographs_has_a_defect(tmp_path):
     write_toy(tmp_path / "toy", 60, size=32)
-    shift = screenshots.shift_records(tmp_path / "toy")
-    assert len(shift) == screenshots.INSPECTIONS
-    assert [record.label > 0 for record in shift[:11]] == [False] * 5 + [True] + [False] * 5
+    arriving = screenshots.arriving_photographs(tmp_path / "toy")
+    assert len(arriving) == screenshots.EARLIER + screenshots.RECENT
+    assert [record.label > 0 for record in arriving[:11]] == [False] * 5 + [True] + [False] * 5
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium: Debian's package has it")
 def test_each_page_has_a_screenshot(tiny_artifact, tmp_path, monkeypatch):
     write_toy(tmp_path / "toy", 60, size=32)
-    monkeypatch.setattr(screenshots, "INSPECTIONS", 12)
+    monkeypatch.setattr(screenshots, "EARLIER", 8)
+    monkeypatch.setattr(screenshots, "RECENT", 4)
     monkeypatch.setattr(screenshots.Past, "left", 12)
-    monkeypatch.setattr(screenshots, "READY", {"line": "main", "review": "main"})  # it may find no defect
+    monkeypatch.setattr(
+        screenshots, "READY", dict.fromkeys(screenshots.READY, "main")
+    )  # it may find no defect
     report = tmp_path / "report.html"
     report.write_text("<p>Report</p>")
     screenshots.main([str(tiny_artifact), str(tmp_path / "toy"), str(tmp_path), "--report", str(report)])
