@@ -1,5 +1,6 @@
 """The files in deploy against the official schemas and the service."""
 
+import argparse
 import gzip
 import importlib.util
 import json
@@ -28,6 +29,7 @@ from segdec import __version__
 from segdec.runtime.cli import EXIT_ERROR
 from segdec.runtime.identifiers import REVIEW
 from segdec.schemas import ModelIdentity
+from training.__main__ import build_parser
 from training.distribution.interruption import EXIT_CODES
 from training.experiment_file import load_experiment
 
@@ -36,6 +38,7 @@ BASE = DEPLOY / "kubernetes" / "base"
 OVERLAYS = DEPLOY / "kubernetes" / "overlays"
 FINISHED = sorted(folder.name for folder in OVERLAYS.iterdir())
 JOB = DEPLOY / "kubernetes" / "training" / "eight-gpus.yaml"
+WORKER = DEPLOY / "kubernetes" / "training" / "worker.yaml"
 DOCKERFILE = DEPLOY.parent / "Dockerfile"
 SCHEMAS = Path(__file__).parent / "schemas"
 KUBERNETES = ("1.31", "1.34")
@@ -189,7 +192,7 @@ def test_a_replica_that_hangs_is_replaced_and_one_that_stops_has_time_to_finish(
         ("kserve/inference-service.yaml", "inference-service"),
         ("kubeflow/multi-worker.yaml", "tf-job"),
         ("kubeflow/parameter-server.yaml", "tf-job"),
-        *((f"compose/{name}.yaml", "compose-spec") for name in ("compose", "gpu", "record")),
+        *((f"compose/{name}.yaml", "compose-spec") for name in ("compose", "gpu", "record", "worker")),
     ],
 )
 def test_files_follow_the_schemas_of_kserve_kubeflow_and_compose(file: str, schema: str) -> None:
@@ -301,7 +304,7 @@ def mounted(pod: Any) -> dict[str, Any]:
 
 
 def pods_with_gpus() -> list[tuple[str, Any]]:
-    files = [JOB, *sorted((DEPLOY / "kubeflow").glob("*.yaml"))]
+    files = [JOB, WORKER, *sorted((DEPLOY / "kubeflow").glob("*.yaml"))]
     found = [(path.name, pod) for path in files for pod in pods(load(path))]
     found.append(("overlay gpu", pods(rendered("gpu"))[0]))
     return [(name, pod) for name, pod in found if GPU in limits(pod)]
@@ -351,8 +354,47 @@ def test_job_goes_on_after_what_passes_and_ends_with_what_does_not() -> None:
     }
 
 
+def worker_options(words: list[str]) -> argparse.Namespace:
+    """What a worker is started with."""
+    assert words[0] == "worker"
+    return build_parser().parse_args(words)
+
+
+def test_workers_in_a_cluster_read_the_key_and_write_to_their_own_folder() -> None:
+    check_kubernetes(load(WORKER))
+    (container,) = containers(load(WORKER))
+    options = worker_options(container["args"])
+    assert options.url == f"http://{load(BASE / 'service.yaml')['metadata']['name']}"
+    found = mounted(load(WORKER)["spec"]["template"]["spec"])
+    assert found[str(options.key_file.parent)]["secret"]["secretName"] == "segdec-worker"
+    assert "emptyDir" in found[str(options.folder)]
+    assert options.name == "$(POD_NAME)"  # the service lists each pod
+    assert container["resources"]["limits"][GPU] == "1"
+    label = load(WORKER)["spec"]["selector"]["matchLabels"]
+    assert label != load(BASE / "deployment.yaml")["spec"]["selector"]["matchLabels"]
+
+
+def test_compose_gives_the_worker_the_key_that_the_service_knows() -> None:
+    services = load(DEPLOY / "compose" / "worker.yaml")["services"]
+    service, worker = services["segdec"], services["worker"]
+    options = worker_options(worker["command"])
+    assert options.url == "http://segdec:8000"
+    targets = {
+        mount["target"]: mount
+        for mount in (*service["volumes"], *worker["volumes"])
+        if isinstance(mount, dict)
+    }
+    settings = service["environment"]
+    assert str(options.key_file.parent) == str(Path(settings["SEGDEC_TRAIN_KEYS"]).parent) == "/keys"
+    assert targets["/keys"]["read_only"]
+    assert not targets[settings["SEGDEC_MODELS"]].get("read_only")  # for models that are put into use
+    assert f"worker:{options.folder}" in worker["volumes"]
+    assert worker["stop_grace_period"] == "5m"
+    assert worker["image"] == f"segdec-train:{__version__}"
+
+
 def test_training_pods_have_time_for_a_checkpoint() -> None:
-    files = [JOB, *(DEPLOY / "kubeflow").glob("*.yaml")]
+    files = [JOB, WORKER, *(DEPLOY / "kubeflow").glob("*.yaml")]
     grace_s = [pod["terminationGracePeriodSeconds"] for path in files for pod in pods(load(path))]
     assert len(grace_s) > 3
     assert min(grace_s) >= 300
@@ -393,7 +435,7 @@ def test_documents_name_the_gpus_that_tensorflow_has_binaries_for() -> None:
 def test_pods_with_gpus_have_time_for_the_compilation_and_keep_it() -> None:
     place = image_variables("train")["CUDA_CACHE_PATH"]
     assert place == image_variables("serve-gpu")["CUDA_CACHE_PATH"]
-    assert len(pods_with_gpus()) == 4
+    assert len(pods_with_gpus()) == 5
     for name, pod in pods_with_gpus():
         volume = mounted(pod)[place]
         assert volume["persistentVolumeClaim"]["claimName"] == "segdec-cache", name
