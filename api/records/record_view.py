@@ -38,11 +38,11 @@ def list_page(connection: Connection, filters: Filters, before: int | None, limi
     return RecordPage(records=records, next_before=records[-1].record_id if len(rows) > limit else None)
 
 
-def list_names(connection: Connection) -> RecordNames:
-    """Returns the names in the record."""
+def list_names(connection: Connection, station: str = "") -> RecordNames:
+    """Returns the names in the record, of the stations those that contain a text."""
     table = inspections.c
     return RecordNames(
-        stations=list(known_names(connection, table.station)),
+        stations=list(known_names(connection, table.station, text=station)),
         labels=list(known_names(connection, table.label)),
         reviewers=list(known_names(connection, table.reviewer)),
         metadata=list(known_names(connection, tags.c.key)),

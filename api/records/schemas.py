@@ -167,7 +167,7 @@ class RecordPage(AnswerPart):
 class RecordNames(AnswerPart):
     """Names in the record, each list at most the first 1,000 in alphabetical order."""
 
-    stations: list[str]
+    stations: list[str] = Field(description="all, or those that contain the text of the request")
     labels: list[str] = Field(description="verdicts with the classes of defects")
     reviewers: list[str]
     metadata: list[str] = Field(description="keys")

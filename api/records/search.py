@@ -17,6 +17,8 @@ NOT_DEFECTIVE = (GOOD, REVIEW, NOT_INSPECTED)
 
 MAX_NAMES = 1000
 """Names in an answer: clients choose them, so their number is unlimited."""
+MAX_SEARCHED = 20_000
+"""Names that a search by text reads."""
 
 
 def list_inspections(
@@ -111,13 +113,19 @@ def inspection_pages(
         before = rows[-1]["id"]
 
 
-def known_names(connection: Connection, column: Column[Any], limit: int = MAX_NAMES) -> Sequence[str]:
-    """Returns the first `limit` values of a column that begins an index, in their order.
+def known_names(
+    connection: Connection, column: Column[Any], limit: int = MAX_NAMES, text: str = ""
+) -> Sequence[str]:
+    """Returns the first `limit` values of a column that begins an index, in their order; with a text only
+    those that contain it, in upper or lower case, among the first `MAX_SEARCHED` values.
 
     Each is read from the index with a search for the next greater one, so that equal ones are skipped.
     """
     found = select(func.min(column).label("name")).where(column.is_not(None)).cte(recursive=True)
     following = select(func.min(column)).where(column > found.c.name).scalar_subquery()
     found = found.union_all(select(following).where(found.c.name.is_not(None)))
-    names = select(found.c.name).where(found.c.name.is_not(None)).limit(limit)
-    return connection.execute(names).scalars().all()
+    names = select(found.c.name).where(found.c.name.is_not(None))
+    if text:
+        names = select(names.limit(MAX_SEARCHED).subquery().c.name)
+        names = names.where(names.selected_columns.name.icontains(text, autoescape=True))
+    return connection.execute(names.limit(limit)).scalars().all()

@@ -26,6 +26,7 @@ from api.routes.body_schemas import BINARY_SCHEMA
 from api.routes.dependencies import ServiceDep
 from api.routes.number_text import WHOLE_NUMBER
 from api.routes.record_filters import MAX_ID, FiltersDep, RecordDep, RowDep
+from api.routes.request_params import Name
 from api.routes.roles import require_role
 from api.service import Service
 from segdec.imaging.white_level import FULL_RANGE
@@ -62,10 +63,13 @@ async def list_records(
     return await record.read(record_view.list_page, filters, before, limit)
 
 
-@router.get("/names", responses=document_problems(503))
-async def list_names(record: RecordDep) -> RecordNames:
+@router.get("/names", responses=document_problems(400, 503))
+async def list_names(
+    record: RecordDep,
+    station: Annotated[Name | None, Query(description="only stations whose name contains this text")] = None,
+) -> RecordNames:
     """Names in the record, to choose from in a search."""
-    return await record.read(record_view.list_names)
+    return await record.read(record_view.list_names, station or "")
 
 
 ETAG: dict[str, Any] = {

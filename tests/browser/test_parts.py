@@ -5,7 +5,7 @@ import json
 import re
 import zipfile
 from datetime import UTC, datetime
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 from zoneinfo import ZoneInfo
 
 import httpx
@@ -62,6 +62,25 @@ def search(page, **values):
     for name, value in values.items():
         page.locator(f"[name={name}]").fill(value)
     page.keyboard.press("Enter")
+
+
+def test_stations_are_suggested_while_one_types_if_there_are_too_many(visit, service):
+    asked = []
+
+    def answer(route):
+        text = parse_qs(urlsplit(route.request.url).query).get("station", [""])[0]
+        asked.append(text)
+        stations = ["hall7-cam42"] if text else [f"cam{number}" for number in range(1000)]
+        route.fulfill(json={"stations": stations, "labels": [], "reviewers": [], "metadata": []})
+
+    user = visit(service.address)
+    user.page.route("**/v1/records/names*", answer)
+    page = user.open("parts")
+    expect(page.locator("#stations option")).to_have_count(1000)
+    page.locator("[name=station]").fill("cam42")
+    expect(page.locator("#stations option")).to_have_count(1)
+    assert page.locator("#stations option").get_attribute("value") == "hall7-cam42"
+    assert asked == ["", "cam42"]
 
 
 def test_a_scanned_part_is_found_and_opened(visit, service):

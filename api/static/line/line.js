@@ -4,6 +4,7 @@ import { byId, setText } from "../shared/dom.js";
 import { translate } from "../shared/language.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { Credentials } from "../shared/credentials.js";
+import { RecordRequests } from "../shared/record_requests.js";
 import { Alarm } from "./alarm.js";
 import { enableKiosk } from "./kiosk.js";
 import { keepScreenOn } from "./wake_lock.js";
@@ -29,7 +30,11 @@ const defects = new RecentDefects(credentials);
 const lastPhotograph = new LastPhotograph(credentials);
 const sounds = new Sounds();
 const alarm = new Alarm(() => askAgain());
-const stations = new Stations((station) => follow(station));
+const requests = new RecordRequests(credentials);
+const stations = new Stations(
+  (station) => follow(station),
+  async (text) => (await requests.names(text)).stations,
+);
 const poller = new StatusPoller({ credentials, onAnswer: show, onError: onPollError });
 
 let status = null; // the last response

@@ -7,7 +7,7 @@ import { formatDuration } from "./clock.js";
 import { stationName } from "./format.js";
 
 const MAX_SIDE_BY_SIDE = 6;
-const MAX_OFFERED = 100; // stations in the list; others are found by a search
+const MAX_OFFERED = 100; // stations in the list, as many as an answer has; others are found by a search
 const MAX_NOTICES = 6;
 const ALL = "all";
 const PREFIX = "="; // prefix of station names in option values: a name may be empty or equal to ALL
@@ -18,12 +18,16 @@ export function stationInAddress() {
 }
 
 export class Stations {
-  /** Calls `onChoose(station)` when the user chooses one; null = all. */
-  constructor(onChoose) {
+  /**
+   * Calls `onChoose(station)` when the user chooses one; null = all. `find(text)` resolves to the stations whose name
+   * contains a text.
+   */
+  constructor(onChoose, find) {
+    Object.assign(this, { find, found: null }); // found: by the search; null without one
     this.select = byId("stations");
     this.search = byId("station-search");
     this.chosen = stationInAddress();
-    this.search.addEventListener("input", () => this.fill(this.names));
+    this.search.addEventListener("input", () => this.#searchFor(this.search.value.trim()));
     this.select.addEventListener("change", () => {
       this.chosen = this.select.value === ALL ? null : this.select.value.slice(PREFIX.length);
       const address = new URL(location.href);
@@ -36,34 +40,35 @@ export class Stations {
     this.fill([]);
   }
 
-  /** Offers those of `names` that the search finds, and the chosen station even if it is not among them. */
+  /** Offers `names` or those that the search found, and the chosen station even if it is not among them. */
   fill(names) {
     this.names = names;
     this.sideBySide = names.slice(0, MAX_SIDE_BY_SIDE);
     byId("side-by-side").hidden = this.chosen !== null || names.length < 2;
-    this.search.hidden = names.length <= MAX_OFFERED;
-    const found = this.#find();
-    const first = found.slice(0, MAX_OFFERED);
+    this.search.hidden = names.length < MAX_OFFERED;
+    const first = (this.found ?? names).slice(0, MAX_OFFERED);
     const offered = this.chosen === null || first.includes(this.chosen) ? first : [this.chosen, ...first];
     const options = [[ALL, translate("All")], ...offered.map((name) => [PREFIX + name, stationName(name)])];
-    this.#offer(options, found.length - first.length);
+    this.#offer(options, first.length === MAX_OFFERED);
     this.select.value = this.chosen === null ? ALL : PREFIX + this.chosen;
   }
 
-  /** The names that contain the text of the search. */
-  #find() {
-    const text = this.search.hidden ? "" : this.search.value.trim().toLowerCase();
-    return text ? this.names.filter((name) => stationName(name).toLowerCase().includes(text)) : this.names;
+  /** Shows the stations that contain a text; all without one. */
+  async #searchFor(text) {
+    const found = text ? await this.find(text).catch(() => null) : null;
+    if (this.search.value.trim() !== text) return; // the user has typed more
+    this.found = found;
+    this.fill(this.names);
   }
 
-  /** Replaces the options [value, text] of the list if they differ; `others` is the number of further stations. */
-  #offer(options, others) {
-    const shown = JSON.stringify([options, others]);
+  /** Replaces the options [value, text] of the list if they differ; `hasMore`: there may be further stations. */
+  #offer(options, hasMore) {
+    const shown = JSON.stringify([options, hasMore]);
     if (this.select.dataset.shown === shown) return;
     this.select.dataset.shown = shown;
     this.select.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
-    if (!others) return;
-    const more = new Option(translateCount(others, "{count} more: search for it", "{count} more: search for them"), "");
+    if (!hasMore) return;
+    const more = new Option(translate("Further stations: search for them"), "");
     more.disabled = true;
     this.select.append(more);
   }

@@ -96,3 +96,4 @@ showView();
 await search();
 const names = await requests.names().catch(() => null); // the search works without suggestions
 if (names) form.suggest(names);
+if (names) form.suggestStations((text) => requests.names(text));

@@ -17,9 +17,9 @@ export class RecordRequests {
     return this.json(`v1/records?${query}`);
   }
 
-  /** Names in the record: {stations, labels, reviewers, metadata}. */
-  async names() {
-    return this.json("v1/records/names");
+  /** Names in the record: {stations, labels, reviewers, metadata}; of the stations those that contain a text. */
+  async names(station = "") {
+    return this.json(`v1/records/names?${new URLSearchParams(station ? { station } : {})}`);
   }
 
   /** The trends of a period. */

@@ -4,6 +4,7 @@ import { byId, createElement } from "./dom.js";
 import { momentOf } from "./plant_time.js";
 
 const TIMES = ["since", "until"];
+const MAX_OFFERED = 1000; // names of an answer of the service
 const DEFAULT_KEY = "lot"; // of the metadata
 
 export class SearchForm {
@@ -48,6 +49,17 @@ export class SearchForm {
       const options = names.filter(Boolean).map((name) => Object.assign(createElement("option", ""), { value: name }));
       byId(id)?.replaceChildren(...options);
     }
+  }
+
+  /** Offers the stations that contain what is typed, which `find` resolves to, if there are too many to offer all. */
+  suggestStations(find) {
+    const field = this.form.elements.station;
+    if (byId("stations").options.length < MAX_OFFERED) return;
+    field.addEventListener("input", async () => {
+      const text = field.value.trim();
+      const names = await find(text).catch(() => null); // the search works without suggestions
+      if (names && field.value.trim() === text) this.suggest({ stations: names.stations });
+    });
   }
 
   #search() {

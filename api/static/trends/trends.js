@@ -48,3 +48,4 @@ byId("forget-key").addEventListener("click", () => {
 await load();
 const names = await requests.names().catch(() => null); // the page works without suggestions
 if (names) form.suggest(names);
+if (names) form.suggestStations((text) => requests.names(text));

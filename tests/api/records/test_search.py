@@ -64,6 +64,8 @@ def test_names_are_those_of_the_record(connection):
     assert known_names(connection, inspections.c.label, 2) == ["good", "not_inspected"]
     assert known_names(connection, inspections.c.reviewer) == ["Eva"]
     assert known_names(connection, tags.c.key) == ["lot", "mould"]
+    assert known_names(connection, tags.c.key, text="OUL") == ["mould"]
+    assert known_names(connection, tags.c.key, text="%") == []
     assert connection.execute(select(tags.c.value).where(tags.c.key == "mould")).scalar() == "7"
 
 

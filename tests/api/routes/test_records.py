@@ -237,6 +237,23 @@ def test_records_are_searched_by_metadata(recorder, part):
     assert names == {"stations": [""], "labels": ["scratch"], "reviewers": [], "metadata": ["lot", "mould"]}
 
 
+def test_names_of_stations_are_searched(recorder, part):
+    for number, station in enumerate(("Hall1-cam1", "hall1-cam2", "hall2-cam1", "50%_a", "50x_a")):
+        recorder.post(
+            f"/v1/inspect?{urlencode({'station': station, 'part_id': number})}", content=part, headers=PNG
+        )
+
+    def stations(text):
+        return recorder.get(f"/v1/records/names?{urlencode({'station': text})}").json()["stations"]
+
+    assert stations("HALL1") == ["Hall1-cam1", "hall1-cam2"]
+    assert stations("cam1") == ["Hall1-cam1", "hall2-cam1"]
+    assert stations("0%_") == ["50%_a"] and stations("none") == []
+    assert problem(recorder.get("/v1/records/names?station=%00")) == (400, "bad_parameter")
+    names = recorder.get("/v1/records/names?station=none").json()
+    assert names["labels"] == ["scratch"]
+
+
 @pytest.mark.parametrize(
     "query", ["metadata=lot", "metadata=:7", "metadata=lot:", "verdict=bad", "version=%00"]
 )
