@@ -119,6 +119,15 @@ def _describe(
     ]
 
 
+def count_unlabelled(connection: Connection, data_set_id: int) -> int:
+    """Returns the number of photographs without a label."""
+    return (
+        _count(connection, photographs.data_set_id == data_set_id)
+        .get(data_set_id, DataSetCounts())
+        .unlabelled
+    )
+
+
 def _count(connection: Connection, chosen: ColumnElement[bool]) -> dict[int, DataSetCounts]:
     """Counts photographs from an index, without reading their rows."""
     is_removed = photographs.removed_at.is_not(None).label("is_removed")

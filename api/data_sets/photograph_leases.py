@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, RowMapping, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, or_, select, update
 
-from api.data_sets.definitions import find_data_set
+from api.data_sets.definitions import count_unlabelled, find_data_set
 from api.data_sets.photographs import find_photograph, show_photograph
-from api.data_sets.schemas import NextPhotograph
+from api.data_sets.schemas import LeasedPhotographs
 from api.errors import RequestError
 from api.records.review.leases import LEASE_DURATION, is_free
 from api.records.tables import data_set_photographs
@@ -26,7 +26,7 @@ class Labeller:
 
 def lease_photograph(
     connection: Connection, data_set_id: int, photograph_id: int, labeller: Labeller, now: datetime
-) -> NextPhotograph:
+) -> LeasedPhotographs:
     """Leases a photograph to a session, or renews its lease.
 
     Raises:
@@ -34,18 +34,26 @@ def lease_photograph(
     """
     row = find_photograph(connection, data_set_id, photograph_id)
     check_not_leased_to_another(connection, row, labeller.session, now)
-    return _lease(connection, data_set_id, photograph_id, labeller, now)
+    return _lease(connection, data_set_id, [photograph_id], labeller, now)
 
 
 def lease_next(
-    connection: Connection, data_set_id: int, labeller: Labeller, skip: Sequence[int], now: datetime
-) -> NextPhotograph:
-    """Leases the first photograph that is not labelled and that no other session has open.
+    connection: Connection,
+    data_set_id: int,
+    labeller: Labeller,
+    count: int,
+    skip: Sequence[int],
+    now: datetime,
+) -> LeasedPhotographs:
+    """Leases up to `count` photographs that are not labelled and that no other session has open.
+
+    Those that this session has open come first; their leases are renewed.
 
     Args:
         connection: In a writing transaction, so that sessions choose one after the other.
         data_set_id: The data set.
         labeller: Who labels.
+        count: Number of photographs.
         skip: Photographs that the session releases and does not want now.
         now: The time.
 
@@ -53,14 +61,13 @@ def lease_next(
         RequestError: 404 if the data set does not exist.
     """
     find_data_set(connection, data_set_id)
-    _release(connection, labeller.session, skip)
-    free = or_(is_free(table.leased_until, now), table.leased_to == labeller.session)
+    _release(connection, labeller.session, table.id.in_(skip))
+    is_own = func.coalesce(table.leased_to == labeller.session, False)
+    free = or_(is_free(table.leased_until, now), is_own)
     waiting = select(table.id).where(table.data_set_id == data_set_id, table.removed_at.is_(None))
     waiting = waiting.where(table.label.is_(None), table.id.not_in(skip), free)
-    found = connection.execute(waiting.order_by(table.id).limit(1)).scalar()
-    if found is None:
-        return NextPhotograph(photograph=None, leased_until=None)
-    return _lease(connection, data_set_id, found, labeller, now)
+    chosen = waiting.order_by(is_own.desc(), table.id).limit(count)
+    return _lease(connection, data_set_id, connection.execute(chosen).scalars().all(), labeller, now)
 
 
 def release_photograph(connection: Connection, data_set_id: int, photograph_id: int, session: str) -> None:
@@ -70,7 +77,12 @@ def release_photograph(connection: Connection, data_set_id: int, photograph_id: 
         RequestError: 404 if the photograph does not exist.
     """
     find_photograph(connection, data_set_id, photograph_id)
-    _release(connection, session, [photograph_id])
+    _release(connection, session, table.id == photograph_id)
+
+
+def release_all(connection: Connection, data_set_id: int, session: str) -> None:
+    """Ends all leases of a session in a data set."""
+    _release(connection, session, table.data_set_id == data_set_id)
 
 
 def check_not_leased_to_another(
@@ -90,16 +102,23 @@ def check_not_leased_to_another(
 
 
 def _lease(
-    connection: Connection, data_set_id: int, photograph_id: int, labeller: Labeller, now: datetime
-) -> NextPhotograph:
+    connection: Connection,
+    data_set_id: int,
+    photograph_ids: Sequence[int],
+    labeller: Labeller,
+    now: datetime,
+) -> LeasedPhotographs:
     until = now + LEASE_DURATION
-    taken = update(data_set_photographs).where(table.id == photograph_id)
+    taken = update(data_set_photographs).where(table.id.in_(photograph_ids))
     lease = {"leased_to": labeller.session, "leased_until": until, "lease_person": labeller.person}
     connection.execute(taken.values(lease))
-    shown = show_photograph(connection, data_set_id, photograph_id, now)
-    return NextPhotograph(photograph=shown, leased_until=until)
+    return LeasedPhotographs(
+        photographs=[show_photograph(connection, data_set_id, number, now) for number in photograph_ids],
+        leased_until=until,
+        unlabelled=count_unlabelled(connection, data_set_id),
+    )
 
 
-def _release(connection: Connection, session: str, photograph_ids: Sequence[int]) -> None:
-    released = update(data_set_photographs).where(table.leased_to == session, table.id.in_(photograph_ids))
+def _release(connection: Connection, session: str, chosen: ColumnElement[bool]) -> None:
+    released = update(data_set_photographs).where(table.leased_to == session, chosen)
     connection.execute(released.values(leased_to=None, leased_until=None, lease_person=None))

@@ -119,11 +119,12 @@ class AnnotationList(AnswerPart):
     annotations: list[Annotation]
 
 
-class NextPhotograph(AnswerPart):
-    """The next photograph to label, leased to the session."""
+class LeasedPhotographs(AnswerPart):
+    """Photographs that only this session may label until its lease ends."""
 
-    photograph: StoredPhotograph | None = Field(description="null: every other one is labelled or open")
-    leased_until: datetime | None
+    photographs: list[StoredPhotograph] = Field(description="empty: every other one is labelled or open")
+    leased_until: datetime
+    unlabelled: int = Field(description="photographs of the data set without a label")
 
 
 class AddedParts(AnswerPart):

@@ -15,7 +15,7 @@ from api.data_sets.annotations import NewAnnotation, annotate, find_mask, list_a
 from api.data_sets.class_masks import NAME, read_class_mask
 from api.data_sets.definitions import classes_of, find_data_set
 from api.data_sets.photograph_leases import Labeller
-from api.data_sets.schemas import AnnotationList, NextPhotograph, Source, StoredPhotograph
+from api.data_sets.schemas import AnnotationList, LeasedPhotographs, Source, StoredPhotograph
 from api.errors import document_problems
 from api.inspection.json_files import decode_base64
 from api.routes.body_schemas import describe_json_body
@@ -32,6 +32,8 @@ router = APIRouter(
     prefix="/v1/data-sets/{data_set_id}", tags=["data sets"], dependencies=require_role("reviewer")
 )
 MAX_SKIPPED = 1000
+MAX_LEASED = 5
+"""Photographs that a session gets at once."""
 Session = Annotated[RequiredName, Field(description="random text, one for each tab")]
 Id = Annotated[int, Field(gt=0, le=MAX_ID, strict=True)]
 
@@ -67,8 +69,9 @@ class SessionBody(BaseModel):
 
 
 class AskedNext(SessionBody):
-    """A request for a photograph to label."""
+    """A request for photographs to label."""
 
+    count: Annotated[int, Field(ge=1, le=MAX_LEASED, strict=True)] = 1
     skip: list[Id] = Field([], max_length=MAX_SKIPPED, description="are released and not offered now")
 
 
@@ -150,12 +153,12 @@ async def lease_next(
     data_sets: DataSetsDep,
     data_set_id: DataSetId,
     deadline: DeadlineDep,
-) -> NextPhotograph:
-    """The next photograph to label that nobody has open, leased to this session for five minutes."""
+) -> LeasedPhotographs:
+    """The next photographs to label that nobody has open, leased to this session for five minutes."""
     asked = await read_json_body(request, service, AskedNext, deadline)
     labeller = Labeller(asked.session, author_of(request))
     return await data_sets.write(
-        photograph_leases.lease_next, data_set_id, labeller, asked.skip, datetime.now(UTC)
+        photograph_leases.lease_next, data_set_id, labeller, asked.count, asked.skip, datetime.now(UTC)
     )
 
 
@@ -171,7 +174,7 @@ async def lease_photograph(
     data_set_id: DataSetId,
     photograph_id: PhotographId,
     deadline: DeadlineDep,
-) -> NextPhotograph:
+) -> LeasedPhotographs:
     """Leases a photograph to this session for five minutes, or renews its lease."""
     asked = await read_json_body(request, service, SessionBody, deadline)
     labeller = Labeller(asked.session, author_of(request))
@@ -191,3 +194,11 @@ async def release_photograph(
 ) -> None:
     """Ends the lease of this session, so that others get the photograph."""
     await data_sets.write(photograph_leases.release_photograph, data_set_id, photograph_id, session)
+
+
+@router.delete("/leases", status_code=204, responses=document_problems(400, 404, 503))
+async def release_all(
+    data_sets: DataSetsDep, data_set_id: DataSetId, session: Annotated[RequiredName, Query()]
+) -> None:
+    """Ends all leases of this session, so that others get its photographs."""
+    await data_sets.write(photograph_leases.release_all, data_set_id, session)

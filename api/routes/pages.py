@@ -67,6 +67,7 @@ TRENDS = PageEntry("/trends", "Trends", "trends", "quality")
 MODELS = PageEntry("/models", "Models", "models")
 SETTINGS = PageEntry("/settings", "Settings", "settings")
 CHANGES = PageEntry("/changes", "Changes", "changes", "quality")
+LABEL = PageEntry("/label", "Label", "label", "reviewer")
 PART = PageEntry("/parts/{record_id}", "Part", "part")
 API = PageEntry("/docs", "API", "docs")
 RECORD_PAGES = (INSPECTION, LINE, REVIEW, PARTS, TRENDS, DATA_SETS, MODELS, SETTINGS, CHANGES)
@@ -93,7 +94,7 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
             pages = served = [INSPECTION, MODELS]
         else:
             pages = list(RECORD_PAGES)
-            served = [*pages, PART]
+            served = [*pages, PART, LABEL]
         of_record = "" if settings.record == "off" else ZONE_AND_ACCOUNT
         routes += [_page(page, [*pages, API], settings, of_record) for page in served]
         folders = ["shared", "vendor", *(page.folder for page in served)]

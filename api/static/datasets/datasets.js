@@ -38,6 +38,7 @@ async function showDataSet() {
   }
 
   byId("data-set").hidden = false;
+  byId("label-link").href = `label?data_set=${id}`;
   present(found);
   if (mayChange) new Upload(id, requests, { onImport: () => imports.load(), onAdded: reload });
   await Promise.all([sheet.load(), imports.load(), versions.load()]);

@@ -80,7 +80,10 @@ export class PhotographSheet {
     box.addEventListener("change", () => this.#showSelection());
     const about = createElement("span", "about");
     const load = () => this.requests.thumbnail(this.id, id);
-    const item = this.sheet.addPicture({ name, alt: name, load }, createElement("label", "check", box, about));
+    const open = createElement("a", "", translate("Open"));
+    open.href = `label?data_set=${this.id}&photograph=${id}`;
+    open.hidden = photograph.removed_at !== null;
+    const item = this.sheet.addPicture({ name, alt: name, load }, createElement("label", "check", box, about), " ", open);
     item.querySelector(".picture").addEventListener("click", () => box.click());
     this.entries.set(id, { photograph, item, box, about });
     this.#describe(id);

@@ -1,5 +1,7 @@
 // This tab's session: its id, which owns the leases, and the times of its verdicts.
 
+import { randomId } from "../shared/random_id.js";
+
 const NAME = "segdec.review";
 const MAX_PAUSE_MS = 120_000; // longer intervals do not count towards the pace
 const MIN_VERDICTS = 5; // needed for a pace
@@ -49,10 +51,4 @@ function take() {
   const saved = sessionStorage.getItem(NAME);
   sessionStorage.removeItem(NAME);
   return saved ? JSON.parse(saved) : {};
-}
-
-/** 128 random bits; `crypto.randomUUID` needs HTTPS. */
-function randomId() {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -110,7 +110,8 @@ function queryOf(values) {
   return new URLSearchParams(Object.entries(values).filter(([, value]) => value !== null));
 }
 
-async function base64Of(blob) {
+/** The content of a Blob in base64. */
+export async function base64Of(blob) {
   const reader = new FileReader();
   await new Promise((resolve, reject) => {
     reader.onload = resolve;

@@ -29,12 +29,12 @@ export class ServiceError extends Error {
  * `noAnswer` if there is no response, or none within `timeoutMs`.
  */
 export async function request(path, options) {
-  const { method = "GET", body, headers = {}, credentials, onWait = () => {}, noAnswer = NO_ANSWER, timeoutMs } = options;
+  const { method = "GET", body, headers = {}, credentials, onWait = () => {}, noAnswer = NO_ANSWER, timeoutMs, keepalive } = options;
   for (let attempt = 1; ; ) {
     const used = credentials.key;
     const sent = { ...headers, ...(await identityHeaders(method, used)) };
     const signal = timeoutMs && AbortSignal.timeout(timeoutMs);
-    const answer = await fetch(path, { method, body, headers: sent, signal, cache: "no-store" }).catch(() => null);
+    const answer = await fetch(path, { method, body, headers: sent, signal, keepalive, cache: "no-store" }).catch(() => null);
     if (answer?.ok) return answer;
     if (!answer) throw new ServiceError(noAnswer);
     if (answer.status === UNAUTHORIZED) {

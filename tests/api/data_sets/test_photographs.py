@@ -5,7 +5,13 @@ from datetime import timedelta
 import pytest
 
 from api.data_sets.definitions import change_data_set, create_data_set, list_data_sets, show_data_set
-from api.data_sets.photograph_leases import Labeller, lease_next, lease_photograph, release_photograph
+from api.data_sets.photograph_leases import (
+    Labeller,
+    lease_next,
+    lease_photograph,
+    release_all,
+    release_photograph,
+)
 from api.data_sets.photographs import (
     MAX_NAME,
     PhotographFilters,
@@ -144,8 +150,12 @@ def test_unknown_data_sets_and_photographs(filled):
 
 
 def take(filled, labeller, skip=(), now=NOW):
-    taken = filled.write(lease_next, labeller, skip, now)
-    return taken.photograph and taken.photograph.name
+    """Returns the name of the next photograph, None if there is none."""
+    return next(iter(take_several(filled, labeller, 1, skip, now)), None)
+
+
+def take_several(filled, labeller, count, skip=(), now=NOW):
+    return [one.name for one in filled.write(lease_next, labeller, count, skip, now).photographs]
 
 
 def test_two_people_get_different_photographs(filled):
@@ -159,9 +169,21 @@ def test_two_people_get_different_photographs(filled):
     assert take(filled, BOB, now=NOW + LEASE_DURATION) == "1"
 
 
+def test_several_photographs_are_leased_at_once_and_given_back(filled):
+    for number in range(4):
+        filled.add(number)
+    assert take_several(filled, ADA, 2) == ["0", "1"]
+    assert take_several(filled, BOB, 5) == ["2", "3"]
+    late = NOW + LEASE_DURATION / 2
+    leased = filled.write(lease_next, BOB, 1, (), late)
+    assert (leased.leased_until, leased.unlabelled) == (late + LEASE_DURATION, 4)
+    filled.write(release_all, "tab 1")
+    assert take_several(filled, BOB, 4) == ["2", "3", "0", "1"]
+
+
 def test_a_photograph_that_somebody_has_open_is_named(filled):
     number = filled.add(1).id
-    shown = filled.write(lease_photograph, number, ADA, NOW).photograph
+    shown = filled.write(lease_photograph, number, ADA, NOW).photographs[0]
     assert shown.opened_by == "Ada"
     with pytest.raises(RequestError, match="Ada has the photograph '1' open") as refusal:
         filled.write(lease_photograph, number, BOB, NOW + timedelta(seconds=1))
@@ -171,7 +193,7 @@ def test_a_photograph_that_somebody_has_open_is_named(filled):
             filled.annotate(number, "good", session=session)
     filled.write(release_photograph, number, "tab 2")  # not its lease
     filled.write(release_photograph, number, "tab 1")
-    assert filled.write(lease_photograph, number, BOB, NOW).photograph.opened_by == "Bob"
+    assert filled.write(lease_photograph, number, BOB, NOW).photographs[0].opened_by == "Bob"
     late = NOW + LEASE_DURATION
     page = filled.read(list_photographs, PhotographFilters(), 0, 9, late)
     assert page.photographs[0].opened_by is None

@@ -53,9 +53,9 @@ def test_everybody_gets_another_photograph(filled):
     for number in range(5):
         filled.add(number)
     taken = at_once(
-        lambda person: filled.write(lease_next, Labeller(f"tab {person}", "Ada"), (), NOW).photograph
+        lambda person: filled.write(lease_next, Labeller(f"tab {person}", "Ada"), 1, (), NOW).photographs
     )
-    names = [photograph.name for photograph in taken if photograph is not None]
+    names = [photograph.name for photographs in taken for photograph in photographs]
     assert sorted(names) == ["0", "1", "2", "3", "4"]
 
 

@@ -162,13 +162,16 @@ def test_two_tabs_do_not_get_the_same_photograph(engineer, create):
 
     def take(session):
         answer = engineer.post(f"{path}/next", json={"session": session}).json()
-        return answer["photograph"] and answer["photograph"]["id"]
+        return next((shown["id"] for shown in answer["photographs"]), None)
 
     assert [take("a"), take("b"), take("c"), take("a")] == [*numbers, None, numbers[0]]
     lease = f"{path}/photographs/{numbers[0]}/lease"
     assert problem(engineer.post(lease, json={"session": "c"})) == (409, "leased")
     assert engineer.delete(lease, params={"session": "a"}).status_code == 204
-    assert engineer.post(lease, json={"session": "c"}).json()["leased_until"] is not None
+    assert engineer.post(lease, json={"session": "c"}).json()["photographs"][0]["id"] == numbers[0]
+    assert engineer.delete(f"{path}/leases", params={"session": "c"}).status_code == 204
+    assert take("b") == numbers[1]
+    assert take("d") == numbers[0]
 
 
 def test_a_removed_photograph_comes_back_when_it_is_sent_again(engineer, create):

@@ -14,7 +14,10 @@ from api.roles import USER_ROLES, Role, includes
 from api.routes.roles import check_roles, role_of
 from segdec.errors import ConfigError
 
-PAGES = {"/", "/review", "/line", "/parts", "/trends", "/models", "/settings", "/changes", "/docs"}
+PAGES = {
+    *("/", "/review", "/line", "/parts", "/trends", "/datasets", "/label"),
+    *("/models", "/settings", "/changes", "/docs"),
+}
 PART = "/parts/{record_id}"
 FOLDERS = {
     *("shared", "vendor", "languages", "inspect", "part"),
@@ -64,6 +67,7 @@ reviewer       GET             /v1/data-sets/{data_set_id}
 reviewer       GET             /v1/data-sets/{data_set_id}/imports
 reviewer       GET             /v1/data-sets/{data_set_id}/imports/{import_id}
 reviewer       POST            /v1/data-sets/{data_set_id}/missing
+reviewer       DELETE          /v1/data-sets/{data_set_id}/leases
 reviewer       POST            /v1/data-sets/{data_set_id}/next
 reviewer       GET             /v1/data-sets/{data_set_id}/photographs
 reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}

@@ -17,6 +17,16 @@ export class EditableMask {
     this.before = null; // the pixels before the current step, or null
   }
 
+  /** Its state as plain data, for `restore`. */
+  get state() {
+    return { pixels: this.pixels, first: this.first, done: this.done, undone: this.undone, wasEdited: this.wasEdited };
+  }
+
+  /** Continues with a former state of this mask. */
+  restore(state) {
+    Object.assign(this, state);
+  }
+
   get all() {
     return { left: 0, top: 0, right: this.width, bottom: this.height };
   }
@@ -75,12 +85,20 @@ export class EditableMask {
   }
 
   clear() {
-    this.#replace(new Uint8Array(this.pixels.length));
+    this.replace(new Uint8Array(this.pixels.length));
+  }
+
+  /** Replaces all pixels in one step. */
+  replace(pixels) {
+    this.begin();
+    this.pixels = pixels;
+    this.editedBox = differences(this.before, pixels, this.width);
+    this.end();
   }
 
   /** Restores the first mask; can be undone. */
   reset() {
-    this.#replace(this.first.slice());
+    this.replace(this.first.slice());
   }
 
   undo() {
@@ -89,13 +107,6 @@ export class EditableMask {
 
   redo() {
     return this.#step(this.undone, this.done);
-  }
-
-  #replace(pixels) {
-    this.begin();
-    this.pixels = pixels;
-    this.editedBox = this.all;
-    this.end();
   }
 
   /** Reverts the last step of `from` and adds its inverse to `to`; returns whether there was one. */
@@ -134,6 +145,17 @@ function join(one, other) {
     right: Math.max(one.right, other.right),
     bottom: Math.max(one.bottom, other.bottom),
   };
+}
+
+/** The box of the pixels that differ, or null. */
+function differences(before, after, width) {
+  let box = null;
+  for (let at = 0; at < after.length; at++) {
+    if (before[at] === after[at]) continue;
+    const [x, y] = [at % width, Math.floor(at / width)];
+    box = join(box, { left: x, top: y, right: x + 1, bottom: y + 1 });
+  }
+  return box;
 }
 
 function cut(pixels, width, { left, top, right, bottom }) {

@@ -46,8 +46,12 @@ export class MaskEditor {
     this.canvas.draw();
   }
 
+  /** Closes the polygon that is being drawn; returns whether there was one. */
   closePolygon() {
-    return this.toolbar.name === "polygon" && this.toolbar.tools.polygon.close();
+    const { polygon } = this.toolbar.tools;
+    if (!polygon.corners.length) return false;
+    polygon.close();
+    return true;
   }
 
   #present() {

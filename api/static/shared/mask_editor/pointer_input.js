@@ -8,8 +8,8 @@ const LINE_PX = 30;
 
 export class PointerInput {
   /**
-   * `tool()` returns the active drawing tool {down(point), move(points), up(), cancel(), hover(point)} or null; its
-   * points are pixels of the photograph. Calls `redraw()` after pan and zoom.
+   * `tool()` returns the active drawing tool {down(point, event), move(points), up(), cancel(), hover(point)} or null;
+   * its points are pixels of the photograph. Calls `redraw()` after pan and zoom.
    */
   constructor(canvas, view, { tool, redraw }) {
     Object.assign(this, { canvas, view, tool, redraw });
@@ -57,7 +57,7 @@ export class PointerInput {
     if (this.down.size > 1) return this.cancelAll();
     if (!this.#draws(event)) return undefined;
     this.drawn = this.tool();
-    return this.drawn.down(this.#at(event));
+    return this.drawn.down(this.#at(event), event);
   }
 
   /** From now on only the pen draws. */
@@ -87,10 +87,11 @@ export class PointerInput {
     if (!this.down.size) this.ignoring = false;
   }
 
-  /** Whether a pointer draws: a pen, a finger if no pen was used, or the mouse's primary button. */
+  /** Whether a pointer draws: a pen, a finger if no pen was used, or a button of the mouse. */
   #draws({ pointerType, button }) {
-    if (!this.tool() || this.ignoring) return false;
-    return pointerType === "touch" ? !this.penUsed : button === 0;
+    const tool = this.tool();
+    if (!tool || this.ignoring) return false;
+    return pointerType === "touch" ? !this.penUsed : button === 0 || (button === 2 && Boolean(tool.acceptsSecondButton));
   }
 
   #pinch(id, before, now) {

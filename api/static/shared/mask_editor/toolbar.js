@@ -32,6 +32,10 @@ const TOOLS = `
   <div id="settings">
     <label id="size-field"><kbd aria-hidden="true">[ ]</kbd><span class="unseen">Size</span><input id="size" type="range" min="0" step="1"><output id="size-value" for="size"></output></label>
     <button id="close-polygon" type="button" aria-keyshortcuts="Enter" aria-label="Close polygon"><kbd aria-hidden="true">↵</kbd>Close</button>
+    <div id="click-field">
+      <button id="click-beside" type="button" aria-pressed="false">Not a defect</button>
+      <button id="next-region" type="button" aria-keyshortcuts="S"><kbd aria-hidden="true">S</kbd>Next region</button>
+    </div>
   </div>
   <div id="classes" class="joined" role="group" aria-label="Class" hidden></div>
   <div id="steps">
@@ -63,7 +67,13 @@ export class Toolbar {
     this.name = "view";
     this.size = SIZES.indexOf(12);
     this.value = 0;
-    const settings = { maskCanvas, brushStyle: () => this.#brushStyle(), onStep: () => this.#stepped() };
+    this.clicksBeside = false; // whether the next clicks of the click tool are beside the defect
+    const settings = {
+      maskCanvas,
+      brushStyle: () => this.#brushStyle(),
+      onStep: () => this.#stepped(),
+      clicksBeside: () => this.clicksBeside,
+    };
     this.tools = {
       view: null,
       click: makeClickTool?.(settings),
@@ -77,6 +87,11 @@ export class Toolbar {
     byId("size").addEventListener("input", ({ target }) => this.resize(target.valueAsNumber - this.size));
     for (const [id, action] of STEPS) byId(id).addEventListener("click", () => this.step(action));
     byId("close-polygon").addEventListener("click", () => this.tools.polygon.close());
+    byId("next-region").addEventListener("click", () => this.choose("click"));
+    byId("click-beside").addEventListener("click", () => {
+      this.clicksBeside = !this.clicksBeside;
+      this.#present();
+    });
   }
 
   /** The active drawing tool, or null. */
@@ -97,6 +112,7 @@ export class Toolbar {
   choose(name) {
     if (this.tools[name] === undefined) return;
     this.tool?.reset?.();
+    this.clicksBeside = false;
     this.name = name;
     radioOf(name).checked = true;
     byId("picture").classList.toggle("drawing", name !== "view");
@@ -163,6 +179,8 @@ export class Toolbar {
     byId("size-value").textContent = `${SIZES[this.size]} px`;
     byId("size-field").classList.toggle("unused", !["brush", "eraser"].includes(this.name));
     byId("close-polygon").classList.toggle("unused", this.name !== "polygon");
+    byId("click-field").classList.toggle("unused", this.name !== "click");
+    byId("click-beside").setAttribute("aria-pressed", this.clicksBeside);
     byId("step-undo").disabled = !drawing?.done.length;
     byId("step-redo").disabled = !drawing?.undone.length;
     byId("clear").disabled = !drawing;

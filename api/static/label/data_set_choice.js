@@ -1,0 +1,16 @@
+// The data sets, if the address of the page names none.
+
+import { byId, createElement, setText } from "../shared/dom.js";
+import { translate, translateCount } from "../shared/language.js";
+
+export function showChoice({ data_sets: dataSets }) {
+  document.querySelector("main").dataset.state = "empty";
+  setText(byId("empty-title"), dataSets.length ? translate("Choose a data set") : translate("There is no data set yet"));
+  setText(byId("empty-text"), dataSets.length ? "" : translate("Create one on the page Data sets."));
+  byId("data-sets").replaceChildren(...dataSets.map(({ id, name, counts }) => {
+    const link = createElement("a", "", name);
+    link.href = `label?data_set=${id}`;
+    const count = translateCount(counts.unlabelled, "{count} without a label", "{count} without a label");
+    return createElement("li", "", link, " ", createElement("span", "", count));
+  }));
+}

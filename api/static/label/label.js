@@ -1,0 +1,199 @@
+// The label page: one photograph after another gets a label and a mask.
+
+import { byId, setText } from "../shared/dom.js";
+import { translate, translateCount } from "../shared/language.js";
+import { Credentials } from "../shared/credentials.js";
+import { askForCredentials } from "../shared/credentials_prompt.js";
+import { bindKeys } from "../shared/mask_editor/keyboard.js";
+import { MaskEditor } from "../shared/mask_editor/mask_editor.js";
+import { writeGrey } from "../shared/png.js";
+import { randomId } from "../shared/random_id.js";
+import { DraftStore } from "./draft_store.js";
+import { showChoice } from "./data_set_choice.js";
+import { LabelPanel } from "./label_panel.js";
+import { PhotographQueue } from "./photograph_queue.js";
+import { Requests } from "./requests.js";
+
+const RENEW_MS = 100_000; // leases expire after 300 s
+const IDLE_MS = 600_000; // without input; then the leases expire for others
+const DRAWN = "drawn";
+
+const query = new URLSearchParams(location.search);
+const main = document.querySelector("main");
+const credentials = new Credentials(askForCredentials);
+const requests = new Requests({ credentials, session: randomId(), dataSet: query.get("data_set") });
+const parts = { requests, drafts: new DraftStore(), classes: [] };
+const queue = new PhotographQueue(requests, parts, onQueueChange);
+const editor = new MaskEditor({
+  onChange: onMaskChange,
+  offersIgnored: true,
+});
+const panel = new LabelPanel({ onGood: () => saveWhole("good"), onClass: chooseClass });
+
+let shown = null; // the displayed photograph
+let lastInputAt = Date.now();
+
+// === Showing ===
+
+function onQueueChange() {
+  const count = queue.unlabelled ?? 0;
+  setText(byId("unlabelled"), translateCount(count, "{count} without a label", "{count} without a label"));
+  if (queue.current !== shown || !shown) show(queue.current);
+}
+
+async function show(photograph) {
+  shown = photograph;
+  editor.clear();
+  byId("picture-error").hidden = true;
+  main.dataset.state = photograph ? "task" : queue.exhausted ? "empty" : "loading";
+  if (!photograph) return showEmpty();
+  main.dataset.picture = "loading";
+  panel.showPhotograph(photograph);
+  byId("back").disabled = !queue.former.length;
+  try {
+    await photograph.load();
+  } catch (error) {
+    if (photograph === shown) showPictureError(error);
+    return undefined;
+  }
+  if (photograph !== shown) return undefined;
+  main.dataset.picture = "shown";
+  editor.show(photograph);
+  setText(byId("announcement"), photograph.given.name);
+  return undefined;
+}
+
+function showEmpty() {
+  const skipped = queue.skipped.size;
+  setText(byId("empty-title"), queue.exhausted ? translate("No photograph without a label is left") : translate("Loading …"));
+  setText(byId("empty-text"), queue.exhausted && queue.unlabelled > skipped ? translate("Other people have the remaining ones open.") : "");
+  byId("show-skipped").hidden = !queue.exhausted || !skipped;
+  setText(byId("show-skipped"), translateCount(skipped, "Show the skipped photograph", "Show the {count} skipped photographs"));
+}
+
+function showPictureError(error) {
+  main.dataset.picture = "failed";
+  setText(byId("picture-text"), translate("The photograph cannot be displayed. {reason}", { reason: error.message }));
+  byId("picture-error").hidden = false;
+}
+
+function onMaskChange() {
+  if (!shown?.drawing || shown.drawing.pending) return;
+  panel.showLabel(shown, editor.toolbar.value);
+  if (shown.drawing.modified) shown.keepDraft();
+}
+
+// === Labels ===
+
+/** Chooses the class with which tools draw, and which a photograph without a mask gets. */
+function chooseClass(number) {
+  const defect = shown?.defects[number - 1];
+  if (!defect) return;
+  editor.toolbar.chooseClass(defect.value);
+  panel.showLabel(shown, defect.value);
+}
+
+/** Saves what is shown: the mask with its classes, or the chosen class alone. */
+function saveShown() {
+  if (main.dataset.picture !== "shown" || shown.drawing.pending) return;
+  const drawn = shown.drawnClasses;
+  const chosen = shown.defects.find(({ value }) => value === editor.toolbar.value);
+  const label = drawn[0] ?? chosen?.name;
+  if (label) save({ label, hasMask: !shown.drawing.empty });
+  else panel.showNotice(translate("Choose a class first."));
+}
+
+/** Saves a label without defects: good or ignore. */
+function saveWhole(label) {
+  if (main.dataset.picture !== "shown") return;
+  if (label === "good" && shown.drawnClasses.length) {
+    panel.showNotice(translate("The mask has defects: clear it first, or press Enter to save the defects."));
+    return;
+  }
+  save({ label, hasMask: label === "good" && !shown.drawing.empty });
+}
+
+function save({ label, hasMask }) {
+  const photograph = shown;
+  const { width, height, pixels } = photograph.drawing;
+  const mask = hasMask ? writeGrey(width, height, pixels.slice()) : null;
+  const draft = photograph.drawing.modified ? photograph.keepDraft() : null;
+  queue.saving.add(photograph);
+  photograph.error = "";
+  photograph.work = photograph.work.then(async () => {
+    try {
+      await draft;
+      await photograph.save({ label, mask: await mask, source: DRAWN });
+    } catch (error) {
+      photograph.error = translate("{name} was not saved: {reason}", { name: photograph.given.name, reason: error.message });
+      queue.saving.delete(photograph);
+      queue.reopen(photograph);
+      panel.showNotice(photograph.error);
+    } finally {
+      queue.saving.delete(photograph);
+      run(() => queue.refill());
+    }
+  });
+  run(() => queue.showNext());
+}
+
+// === Wiring ===
+
+/** Runs a request and shows its error. */
+async function run(act) {
+  try {
+    await act();
+  } catch (error) {
+    panel.showNotice(error.message);
+  }
+  byId("forget-key").hidden = !credentials.key;
+}
+
+const skip = () => shown && run(() => queue.skip());
+const back = () => queue.back();
+
+bindKeys(
+  editor,
+  {
+    undo: () => editor.toolbar.step("undo"),
+    redo: () => editor.toolbar.step("redo"),
+    digit: chooseClass,
+    keys: {
+      g: () => saveWhole("good"),
+      i: () => saveWhole("ignore"),
+      n: skip,
+      ArrowRight: skip,
+      ArrowLeft: back,
+      Enter: () => editor.closePolygon() || saveShown(),
+    },
+  },
+  "#labels, #navigation",
+);
+byId("save").addEventListener("click", saveShown);
+byId("skip").addEventListener("click", (event) => event.detail > 1 || skip());
+byId("back").addEventListener("click", back);
+byId("ignore").addEventListener("click", () => saveWhole("ignore"));
+byId("reload-picture").addEventListener("click", () => show(shown));
+byId("show-skipped").addEventListener("click", () => run(() => queue.offerSkipped()));
+byId("forget-key").addEventListener("click", () => {
+  credentials.forgetKey();
+  byId("forget-key").hidden = true;
+});
+for (const name of ["pointerdown", "keydown"]) document.addEventListener(name, () => (lastInputAt = Date.now()), true);
+window.addEventListener("beforeunload", (event) => queue.saving.size && event.preventDefault());
+window.addEventListener("pagehide", () => requests.dataSet && requests.release().catch(() => {}));
+
+async function start() {
+  if (!requests.dataSet) return showChoice(await requests.dataSets());
+  const dataSet = await requests.describe();
+  parts.classes = dataSet.classes;
+  setText(byId("data-set"), dataSet.name);
+  byId("data-set").href = `datasets?id=${dataSet.id}`;
+  panel.showClasses(dataSet.classes);
+  queue.want(query.has("photograph") ? Number(query.get("photograph")) : null);
+  await queue.refill();
+  setInterval(() => document.hidden || Date.now() - lastInputAt > IDLE_MS || run(() => queue.refill()), RENEW_MS);
+  return undefined;
+}
+
+run(start);

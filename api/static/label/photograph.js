@@ -1,0 +1,75 @@
+// One photograph to label: its picture and its editable mask.
+
+import { EditableMask } from "../shared/mask_editor/editable_mask.js";
+
+export class Photograph {
+  /** `given` describes it as the service does; `classes` are the names of the defects. */
+  constructor(given, { requests, drafts, classes }) {
+    Object.assign(this, { given, requests, drafts });
+    this.hasClasses = true;
+    this.defects = classes.map((name, at) => ({ name, value: at + 1, key: at < 9 ? String(at + 1) : "" }));
+    this.drawing = null;
+    this.bitmap = null;
+    this.error = ""; // why the last label was not stored
+    this.work = Promise.resolve(); // its requests, one after another
+  }
+
+  get id() {
+    return this.given.id;
+  }
+
+  /** Fetches and decodes picture and mask, once; continues with a draft that this browser has. */
+  load() {
+    this.loading ??= this.#load().catch((error) => {
+      this.loading = null; // allows a retry
+      throw error;
+    });
+    return this.loading;
+  }
+
+  /** Frees the memory; an edited mask stays as a draft. */
+  release() {
+    this.bitmap?.close();
+    this.bitmap = this.loading = this.drawing = null;
+  }
+
+  /** Stores the edited mask in this browser. */
+  async keepDraft() {
+    const { state } = this.drawing;
+    await this.drafts.keep(this.#draftId, { state, annotation: this.given.annotation_id });
+  }
+
+  /** Stores a label with its mask in the service. */
+  async save(annotation) {
+    this.given = await this.requests.annotate(this.id, annotation, this.given.annotation_id);
+    await this.drafts.remove(this.#draftId);
+  }
+
+  /** Names of the classes in the mask, the one with the largest area first. */
+  get drawnClasses() {
+    const areas = new Uint32Array(256);
+    for (const value of this.drawing.pixels) areas[value]++;
+    const drawn = this.defects.filter(({ value }) => areas[value]);
+    return drawn.sort((one, other) => areas[other.value] - areas[one.value]).map(({ name }) => name);
+  }
+
+  get #draftId() {
+    return `${this.requests.dataSet}/${this.id}`;
+  }
+
+  async #load() {
+    const { width, height, has_mask: hasMask } = this.given;
+    const [bitmap, mask, draft] = await Promise.all([
+      this.requests.image(this.id),
+      hasMask ? this.requests.storedMask(this.id) : emptyMask(width, height),
+      this.drafts.find(this.#draftId),
+    ]);
+    this.drawing = new EditableMask({ ...mask, hasClasses: true });
+    if (draft?.annotation === this.given.annotation_id) this.drawing.restore(draft.state);
+    this.bitmap = bitmap;
+  }
+}
+
+function emptyMask(width, height) {
+  return { width, height, pixels: new Uint8Array(width * height) };
+}

@@ -1,0 +1,63 @@
+// This page's requests to the service.
+
+import { JSON_TYPE, RecordRequests, base64Of } from "../shared/record_requests.js";
+import { readGrey } from "../shared/png.js";
+
+export class Requests extends RecordRequests {
+  /** `session` identifies the tab; `dataSet` is the id of the data set. */
+  constructor({ credentials, session, dataSet }) {
+    super(credentials);
+    Object.assign(this, { session, dataSet });
+  }
+
+  get path() {
+    return `v1/data-sets/${this.dataSet}`;
+  }
+
+  /** All data sets, {data_sets}. */
+  async dataSets() {
+    return this.json("v1/data-sets");
+  }
+
+  /** The data set: name, classes, counts. */
+  async describe() {
+    return this.json(this.path);
+  }
+
+  /** Leases up to `count` photographs without a label: {photographs, unlabelled}. Those in `skip` are given back. */
+  async next(count, skip) {
+    const body = JSON.stringify({ session: this.session, count, skip });
+    return this.json(`${this.path}/next`, { method: "POST", headers: JSON_TYPE, body });
+  }
+
+  /** Leases a photograph, labelled or not: {photographs, unlabelled}. */
+  async lease(id) {
+    const body = JSON.stringify({ session: this.session });
+    return this.json(`${this.path}/photographs/${id}/lease`, { method: "POST", headers: JSON_TYPE, body });
+  }
+
+  /** Gives the leases of this page back. */
+  async release() {
+    const query = new URLSearchParams({ session: this.session });
+    await this.ask(`${this.path}/leases?${query}`, { method: "DELETE", keepalive: true });
+  }
+
+  /** The decoded photograph, upright. */
+  async image(id) {
+    const answer = await this.ask(`${this.path}/photographs/${id}/image?form=png`);
+    return createImageBitmap(await answer.blob());
+  }
+
+  /** The stored mask, {width, height, pixels} with a class in each pixel. */
+  async storedMask(id) {
+    const answer = await this.ask(`${this.path}/photographs/${id}/mask`);
+    return readGrey(new Uint8Array(await answer.arrayBuffer()));
+  }
+
+  /** Stores an annotation {label, mask, source}, `mask` a Blob or null, after the annotation `basedOn`; returns the photograph. */
+  async annotate(id, { label, mask, source }, basedOn) {
+    const sent = { label, mask: mask && (await base64Of(mask)), source, based_on: basedOn, session: this.session };
+    const options = { method: "PUT", headers: JSON_TYPE, body: JSON.stringify(sent) };
+    return this.json(`${this.path}/photographs/${id}/annotation`, options);
+  }
+}

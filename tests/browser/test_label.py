@@ -1,0 +1,173 @@
+"""The label page in a real browser, with the real service."""
+
+import httpx
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from playwright.sync_api import Page, expect
+
+from datasets.layouts.toy import make_sample
+from segdec.images import decode_mask_values, encode_png
+from tests.browser.conftest import RunningService, Visit, contrast, serving
+
+LARGE = {"width": 1440, "height": 900}
+WIDTH, HEIGHT = 60, 40
+CLASSES = ["scratch", "spot"]
+
+
+class Labels:
+    """A data set of the service with photographs 0.png, 1.png, …, and what is stored about them."""
+
+    def __init__(self, service: RunningService, http: httpx.Client) -> None:
+        self.http = http
+        self.page = f"{service.address}label?data_set="
+        created = http.post("v1/data-sets", json={"name": "Brackets", "classes": CLASSES})
+        self.path = f"v1/data-sets/{created.json()['id']}"
+        self.page += str(created.json()["id"])
+
+    def add(self, count: int) -> None:
+        for number in range(count):
+            pixels = np.full((HEIGHT, WIDTH, 3), 40 + number, np.uint8)
+            pixels[8:14, 10:20] = 220
+            self.send(f"{number}.png", pixels)
+
+    def send(self, name: str, pixels: NDArray[np.uint8]) -> None:
+        path = f"{self.path}/photographs?name={name}"
+        sent = self.http.post(path, content=encode_png(pixels), headers={"Content-Type": "image/png"})
+        assert sent.status_code == 201, sent.text
+
+    def photographs(self) -> list[dict]:
+        return self.http.get(f"{self.path}/photographs").json()["photographs"]
+
+    def labels(self) -> list[str | None]:
+        return [shown["label"] for shown in self.photographs()]
+
+    def mask(self, index: int) -> np.ndarray:
+        number = self.photographs()[index]["id"]
+        answer = self.http.get(f"{self.path}/photographs/{number}/mask")
+        return decode_mask_values(answer.content, "mask", max_pixels=WIDTH * HEIGHT, classes=range(1, 3))
+
+
+@pytest.fixture
+def labels(tmp_path):
+    with serving(tmp_path, local_role="engineer") as service, httpx.Client(base_url=service.address) as http:
+        yield Labels(service, http)
+
+
+@pytest.fixture
+def open_page(browser, labels):
+    """Opens the page; the errors of all of them are checked at the end."""
+    contexts, visits = [], []
+
+    def open_one(viewport=LARGE, **words):
+        contexts.append(browser.new_context(viewport=viewport, **words))
+        visits.append(Visit(contexts[-1], labels.page))
+        visits[-1].open()
+        return visits[-1]
+
+    yield open_one
+    for visit in visits:
+        assert visit.errors == []
+    for context in contexts:
+        context.close()
+
+
+def shows(page: Page, name: str) -> None:
+    """Waits until the photograph is displayed."""
+    expect(page.locator("#name")).to_have_text(name)
+    expect(page.locator("main")).to_have_attribute("data-picture", "shown")
+
+
+def drag(page: Page, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Drags between two points of the photograph."""
+    box = page.locator("#picture").bounding_box()
+    for number, (x, y) in enumerate((start, end)):
+        page.mouse.move(box["x"] + x / WIDTH * box["width"], box["y"] + y / HEIGHT * box["height"])
+        if not number:
+            page.mouse.down()
+    page.mouse.up()
+
+
+@pytest.mark.slow
+def test_photographs_are_labelled_by_keys_with_masks_of_several_classes(labels, open_page):
+    labels.add(4)
+    page = open_page().page
+    shows(page, "0.png")
+    expect(page.locator("#unlabelled")).to_have_text("4 without a label")
+    page.keyboard.press("g")
+    shows(page, "1.png")
+    page.keyboard.press("x")
+    drag(page, (10.2, 8.2), (19.8, 13.8))
+    page.keyboard.press("2")
+    drag(page, (30.2, 20.2), (32.8, 21.8))
+    page.locator("#classes button", has_text="Ignore").click()
+    drag(page, (0.2, 30.2), (4.8, 39.8))
+    expect(page.locator("#save-text")).to_have_text("Save scratch, spot with the mask")
+    page.keyboard.press("g")
+    expect(page.locator("#notice")).to_contain_text("clear it first")
+    page.keyboard.press("Enter")
+    shows(page, "2.png")
+    page.keyboard.press("2")
+    expect(page.locator("#save-text")).to_have_text("Save spot without a mask")
+    page.keyboard.press("Enter")
+    shows(page, "3.png")
+    page.keyboard.press("i")
+    expect(page.locator("#empty-title")).to_have_text("No photograph without a label is left")
+    expect(page.locator("#unlabelled")).to_have_text("0 without a label")
+    assert labels.labels() == ["good", "scratch", "spot", "ignore"]
+    expected = np.zeros((HEIGHT, WIDTH), np.uint8)
+    expected[8:14, 10:20], expected[20:22, 30:33], expected[30:40, 0:5] = 1, 2, 255
+    np.testing.assert_array_equal(labels.mask(1), expected)
+
+
+@pytest.mark.slow
+def test_an_unsaved_mask_and_its_undo_survive_a_reload(labels, open_page):
+    labels.add(1)
+    page = open_page().page
+    shows(page, "0.png")
+    page.keyboard.press("x")
+    drag(page, (10.2, 8.2), (19.8, 13.8))
+    drag(page, (30.2, 20.2), (32.8, 21.8))
+    page.reload()
+    shows(page, "0.png")
+    expect(page.locator("#step-undo")).to_be_enabled()
+    page.locator("#step-undo").click()
+    page.keyboard.press("Enter")
+    expect(page.locator("#empty-title")).to_have_text("No photograph without a label is left")
+    expect(page.locator("#unlabelled")).to_have_text("0 without a label")
+    expected = np.zeros((HEIGHT, WIDTH), np.uint8)
+    expected[8:14, 10:20] = 1
+    np.testing.assert_array_equal(labels.mask(0), expected)
+
+
+@pytest.mark.slow
+def test_two_people_never_have_the_same_photograph(labels, open_page):
+    labels.add(6)
+    first, second = open_page(), open_page()
+    shows(first.page, "0.png")
+    shows(second.page, "3.png")  # each page has leased three
+    first.page.keyboard.press("n")
+    shows(first.page, "1.png")
+    first.page.keyboard.press("ArrowLeft")
+    shows(first.page, "0.png")
+    second.page.close()
+    first.page.keyboard.press("g")
+    shows(first.page, "1.png")
+    assert labels.labels()[0] == "good"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_page_fits_screens_and_phones(labels, open_page, language):
+    for index in range(9):  # each page leases three
+        image = make_sample(index, size=512).image
+        labels.send(f"toy_{index}.png", image)
+    for width, height in ((1920, 1080), (1024, 768), (390, 844)):
+        visit = open_page({"width": width, "height": height}, locale=language)
+        expect(visit.page.locator("main")).to_have_attribute("data-picture", "shown")
+        visit.page.keyboard.press("b")
+        drag(visit.page, (10, 10), (30, 20))
+        visit.screenshot(f"label-{width}-{language}")
+        for selector in ("html", "#side"):
+            assert visit.page.locator(selector).evaluate("part => part.scrollWidth <= part.clientWidth")
+        assert contrast(visit.page, "#save-text") >= 4.5
