@@ -18,11 +18,12 @@ from tests.api.conftest import PNG, StubPredictor, part_image
 from tests.api.live_server import served
 from tests.marks import slow_case
 
+TRAIN_KEY = "of-a-worker"
 STATUSES = {200, 201, 202, 204, 400, 403, 404, 409, 413, 415, 422, 504}
 PHOTOGRAPH = encode_png(part_image())
 NAMES = {
     **{"name": "unnamed", "version": "stable"},
-    **{"data_set_id": 1, "photograph_id": 1, "number": 1},
+    **{"data_set_id": 1, "photograph_id": 1, "number": 1, "job_id": 1},
     "sha256": hashlib.sha256(PHOTOGRAPH).hexdigest(),
 }
 """What is served; a generated name rarely hits it."""
@@ -65,6 +66,25 @@ def data_sets_schema(tmp_path_factory) -> Iterator[Any]:
         yield schema.include(path_regex="^/v1/data-sets").exclude(path_regex="/archives$")
 
 
+@pytest.fixture(scope="module")
+def training_schema(tmp_path_factory) -> Iterator[Any]:
+    """Of a service with a training job that a worker has leased; engineers need no key."""
+    folder = tmp_path_factory.mktemp("training")
+    (folder / "train.keys").write_text(f"gpu:{hashlib.sha256(TRAIN_KEY.encode()).hexdigest()}")
+    settings = {"model": Path("unused"), "local_role": "engineer", "train_keys": folder / "train.keys"}
+    settings |= {"record": "required", "record_folder": folder}
+    with document_of(create_app(Settings.model_validate(settings), StubPredictor())) as schema:
+        base = f"{schema.config.base_url}/v1"
+        requests.post(f"{base}/data-sets", json={"name": "a", "classes": ["dent"]}).raise_for_status()
+        requests.post(f"{base}/data-sets/1/photographs", PHOTOGRAPH, headers=PNG).raise_for_status()
+        annotation = {"label": "good", "based_on": None}
+        requests.put(f"{base}/data-sets/1/photographs/1/annotation", json=annotation).raise_for_status()
+        requests.post(f"{base}/data-sets/1/versions", json={}).raise_for_status()
+        job = {"data_set": 1, "data_set_version": 1, "model": "brackets"}
+        requests.post(f"{base}/training/jobs", json=job).raise_for_status()
+        yield schema
+
+
 def test_document_is_valid(schema):
     schema.validate()
     document = schema.raw_schema
@@ -95,11 +115,22 @@ def test_answers_about_data_sets_are_as_documented(data_sets_schema, examples):
     assert {200, 201, 400, 404, 409} <= set(ask_all(data_sets_schema, examples, is_strict=False))
 
 
-def ask_all(schema: Any, examples: int, *, is_strict: bool = True) -> Counter[int]:
+@pytest.mark.parametrize("examples", [2, slow_case(30)])
+def test_answers_about_training_are_as_documented(training_schema, examples):
+    engineer = training_schema.include(path_regex="^/v1/training/(jobs|workers)")
+    assert {200, 400, 404, 409} <= set(ask_all(engineer, examples, is_strict=False))
+    worker = training_schema.include(path_regex="^/v1/training/worker/")
+    key = {"X-API-Key": TRAIN_KEY}
+    assert {400, 409} <= set(ask_all(worker, examples, is_strict=False, headers=key))
+
+
+def ask_all(
+    schema: Any, examples: int, *, is_strict: bool = True, headers: dict[str, str] | None = None
+) -> Counter[int]:
     """Sends generated requests to every operation; returns the statuses of the answers.
 
     `is_strict`: whether the service rejects every request that violates the document; most routes accept
-    unknown parameters.
+    unknown parameters. `headers` are sent with each request.
     """
     from schemathesis.generation import GenerationMode
 
@@ -110,7 +141,7 @@ def ask_all(schema: Any, examples: int, *, is_strict: bool = True) -> Counter[in
             if operation.body or operation.query or operation.headers:  # else nothing can be wrong
                 modes.append(GenerationMode.NEGATIVE)
             for mode in modes:
-                ask(operation, mode, examples, session, statuses, is_strict=is_strict)
+                ask(operation, mode, examples, session, statuses, is_strict=is_strict, headers=headers or {})
     return statuses
 
 
@@ -122,6 +153,7 @@ def ask(
     statuses: Counter,
     *,
     is_strict: bool,
+    headers: dict[str, str],
 ) -> None:
     """Sends generated requests and compares the answers with the document."""
     import schemathesis
@@ -149,6 +181,9 @@ def ask(
     def send(case: schemathesis.Case, known: bool) -> None:
         if known:
             case.path_parameters.update({name: NAMES[name] for name in case.path_parameters.keys() & NAMES})
+        if headers:  # instead of generated keys
+            case.headers.pop("Authorization", None)
+            case.headers.update(headers)
         answer = case.call(session=session)
         assert answer.status_code in STATUSES
         statuses[answer.status_code] += 1

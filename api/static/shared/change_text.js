@@ -110,6 +110,18 @@ const SENTENCES = {
       version: after.version,
       data_set: after.data_set,
     }),
+  "order a training": (name, { after }) =>
+    translate("{name} ordered the training {job}: {model} {version}.", { name, ...after }),
+  "cancel a training": (name, { after }) => translate("{name} cancelled the training {job}.", { name, ...after }),
+  "stop a training": (name, { after }) =>
+    translate("{name} ended the training {job} early, with the best model so far.", { name, ...after }),
+  "continue a training": (name, { after }) =>
+    translate("{name} continued the failed training {job}.", { name, ...after }),
+  "use a trained model": (name, { after }) =>
+    translate("{name} put the model of the training {job} into use: {model} {version}, as {label}.", {
+      name,
+      ...after,
+    }),
   "make a log-in link": (name, { after }) =>
     translate("{name} made a link with which {user} logs in.", { name, user: after.name }),
 };
