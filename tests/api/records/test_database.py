@@ -91,6 +91,16 @@ def test_a_database_of_an_earlier_version_gets_the_new_columns(engine):
         assert [sorted(connection.execute(select(table)).all()) for table in summed] == sums
         assert list(connection.execute(select(tables.tags))) == [("lot", "1", 1), ("lot", "2", 2)]
         assert not has_users(connection)
+        assert append_only_tables(connection) == {"audit", "data_set_annotations", "data_set_versions"}
+
+
+def append_only_tables(connection):
+    """The tables with triggers."""
+    names = {
+        "sqlite": "SELECT tbl_name FROM sqlite_master WHERE type = 'trigger'",
+        "postgresql": "SELECT tgrelid::regclass::text FROM pg_trigger WHERE NOT tgisinternal",
+    }
+    return set(connection.execute(text(names[connection.dialect.name])).scalars())
 
 
 def test_a_migration_of_a_large_record_has_no_time_limit(make_database, monkeypatch):
