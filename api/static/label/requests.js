@@ -24,7 +24,7 @@ export class Requests extends RecordRequests {
     return this.json(this.path);
   }
 
-  /** Leases up to `count` photographs without a label: {photographs, unlabelled}. Those in `skip` are given back. */
+  /** Leases up to `count` photographs without a label: {photographs, unlabelled}. Those in `skip` are released. */
   async next(count, skip) {
     const body = JSON.stringify({ session: this.session, count, skip });
     return this.json(`${this.path}/next`, { method: "POST", headers: JSON_TYPE, body });
