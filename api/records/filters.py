@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, Connection, Select, Table, func, select
 
 from api.records.events import Verdict
-from api.records.tables import hours, inspections
+from api.records.tables import hour_totals, hours, inspections
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,13 @@ class Filters:
 def id_range(connection: Connection, filters: Filters) -> tuple[int, int]:
     """Returns the lowest and the highest id in the hours that the filters touch; (0, -1) if there is none.
 
-    Ids are in the order of storing, but the clock may jump, so ids are read from the table `hours`.
+    Ids are in the order of storing, but the clock may jump, so ids are read from the tables of hours.
     """
     touched = replace(filters, since=filters.since and start_of_hour(filters.since))
-    statement = select(func.min(hours.c.first_id), func.max(hours.c.last_id)).where(
-        *in_period(hours.c.hour, touched),
-        *equal(hours, station=filters.station, label=filters.label, version=filters.version),
+    table = hour_totals if filters.station is None else hours
+    statement = select(func.min(table.c.first_id), func.max(table.c.last_id)).where(
+        *in_period(table.c.hour, touched),
+        *equal(table, station=filters.station, label=filters.label, version=filters.version),
     )
     first, last = connection.execute(statement).one()
     return (0, -1) if first is None else (first, last)

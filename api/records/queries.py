@@ -1,9 +1,10 @@
 """Queries of the inspections, pictures and hours."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from operator import add
 from typing import Any
 
 from sqlalchemy import (
@@ -30,6 +31,12 @@ from api.records.tables import audit, hour_totals, hours, inspections, pictures,
 LISTED_COLUMNS = [column for column in inspections.c if column.name not in ("mask", "heat_map")]
 SUMMED = ("count", "log_odds_sum", "log_odds_squares")
 """Columns of the tables of hours and days that are added."""
+SUMS: Mapping[str, Callable[[Any, Any], Any]] = {
+    **dict.fromkeys(SUMMED, add),
+    "first_id": min,
+    "last_id": max,
+}
+"""How two rows of these tables become one, by column."""
 FIRST_SUMMED = 1000
 """Pictures that are summed at first."""
 PICTURE_FACTS = ("bytes", "format", "state", "deleted_at", "deleted_by")
@@ -96,13 +103,11 @@ def find_original(connection: Connection, row: Row) -> RowMapping:
 
 def add_hour_counts(connection: Connection, rows: Sequence[Row]) -> None:
     """Adds counts to the table `hours`, and to its sums over stations and days."""
-    dialect = connection.dialect.name
-    connection.execute(_add_counts(dialect, hours), rows)
-    inspected = [row for row in rows if row["count"]]
-    if inspected:
-        by_day = [{**row, "day": start_of_day(row["hour"])} for row in inspected]
-        connection.execute(_add_counts(dialect, hour_totals), _sum_rows(hour_totals, inspected))
-        connection.execute(_add_counts(dialect, station_days), _sum_rows(station_days, by_day))
+    by_day = [{**row, "day": start_of_day(row["hour"])} for row in rows if row["count"]]
+    for table, added in ((hours, rows), (hour_totals, rows), (station_days, by_day)):
+        if added:
+            summed = _sum_rows(table, added)
+            connection.execute(_add_counts(connection.dialect.name, table), summed)
 
 
 @cache
@@ -116,13 +121,16 @@ def _add_counts(dialect: str, table: Table) -> Any:
 
 def _sum_rows(table: Table, rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Sums rows that are the same row of `table`, with its columns only."""
-    keys, sums = [column.name for column in table.primary_key], [name for name in SUMMED if name in table.c]
+    keys = [column.name for column in table.primary_key]
+    names = [column.name for column in table.c if column.name not in keys]
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
-        none = {**{name: row[name] for name in keys}, **dict.fromkeys(sums, 0)}
-        total = found.setdefault(tuple(row[name] for name in keys), none)
-        for name in sums:
-            total[name] += row[name]
+        key = tuple(row[name] for name in keys)
+        if key not in found:
+            found[key] = {name: row[name] for name in (*keys, *names)}
+            continue
+        for name in names:
+            found[key][name] = SUMS[name](found[key][name], row[name])
     return list(found.values())
 
 

@@ -169,9 +169,12 @@ hour_totals = Table(
     Column("label", Text, primary_key=True),
     Column("count", Integer, nullable=False),
     Column("log_odds_sum", Double, nullable=False),
+    Column("log_odds_squares", Double, nullable=False),
+    Column("first_id", BigInteger, nullable=False),
+    Column("last_id", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
-"""The table `hours` summed over the stations, for trends of a year."""
+"""The table `hours` summed over the stations: fewer rows for what is about all of them."""
 
 station_days = Table(
     "station_days",

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
 
 from api.records.filters import Filters, equal, in_period_and_station, start_of_hour, without_index
 from api.records.line.silent_stations import StationActivity
-from api.records.tables import hours, inspections, misses
+from api.records.tables import hour_totals, hours, inspections, misses
 from segdec.runtime.identifiers import NOT_INSPECTED
 
 HOUR = timedelta(hours=1)
@@ -29,14 +29,15 @@ def last_inspection(connection: Connection, station: str | None) -> RowMapping |
 
 def hour_sums(connection: Connection, since: datetime, station: str | None) -> Sequence[RowMapping]:
     """Returns sums per hour, model, version and label, ordered by hour."""
-    keys = (hours.c.hour, hours.c.model, hours.c.version, hours.c.label)
-    sums = [func.sum(hours.c[name]).label(name) for name in ("count", "log_odds_sum", "log_odds_squares")]
+    table = hour_totals if station is None else hours
+    keys = (table.c.hour, table.c.model, table.c.version, table.c.label)
+    sums = [func.sum(table.c[name]).label(name) for name in ("count", "log_odds_sum", "log_odds_squares")]
     statement = (
         select(*keys, *sums)
-        .where(hours.c.hour >= since, has_inspections, *equal(hours, station=station))
+        .where(table.c.hour >= since, table.c.count > 0, *equal(table, station=station))
         .group_by(*keys)
     )
-    return connection.execute(statement.order_by(hours.c.hour)).mappings().all()
+    return connection.execute(statement.order_by(table.c.hour)).mappings().all()
 
 
 def last_defects(

@@ -1,7 +1,9 @@
 """Adds sums of the table `hours` over stations and days, and indexes."""
 
+from typing import Any
+
 from alembic import op
-from sqlalchemy import Text, func, insert, select, text
+from sqlalchemy import Column, ColumnElement, Text, func, insert, select, text
 
 from api.records.tables import hour_totals, hours, station_days
 
@@ -30,6 +32,15 @@ def upgrade() -> None:
         table.create(connection)
         keys = [time, *(hours.c[key.name] for key in list(table.primary_key)[1:])]
         names = [column.name for column in table.columns]
-        sums = [func.sum(hours.c[name]) for name in names[len(keys) :]]
-        summed = select(*keys, *sums).where(hours.c.count > 0).group_by(*keys)
+        sums = [_sum(hours.c[name]) for name in names[len(keys) :]]
+        summed = select(*keys, *sums).group_by(*keys)
+        if table is station_days:
+            summed = summed.where(hours.c.count > 0)
         connection.execute(insert(table).from_select(names, summed))
+
+
+def _sum(column: Column[Any]) -> ColumnElement[Any]:
+    """Returns what rows of `hours` have together: the first or the last id, or a sum."""
+    if column.name == "first_id":
+        return func.min(column)
+    return func.max(column) if column.name == "last_id" else func.sum(column)
