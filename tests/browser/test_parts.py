@@ -20,12 +20,15 @@ SIZES = {"large": (1920, 1080), "small": (1024, 768), "phone": (390, 844)}
 SCRIPT = "<img src=x onerror=alert(1)>"
 EXPORTS_FULL = {"status": 503, "code": "exports_full", "detail": "Wait for another export."}
 CHOOSE_FILE = """() => {
-    window.showSaveFilePicker = async ({ suggestedName }) => {
-        const pieces = [];
-        const write = (piece) => pieces.push(piece);
-        const close = async () => { window.written = [suggestedName, await new Blob(pieces).text()]; };
-        return { createWritable: async () => new WritableStream({ write, close }) };
-    };
+    window.written = new Promise((resolve) => {
+        window.showSaveFilePicker = async ({ suggestedName }) => {
+            const pieces = [];
+            const write = (piece) => pieces.push(piece);
+            const close = async () => resolve([suggestedName, await new Blob(pieces).text()]);
+            return { createWritable: async () => new WritableStream({ write, close }) };
+        };
+    });
+    return null;
 }"""
 """Chooses a file in the memory, instead of the dialog of the browser."""
 
@@ -165,7 +168,6 @@ def test_a_download_with_a_key_has_the_name_of_the_service(visit, tmp_path, keys
         if can_choose:
             page.evaluate(CHOOSE_FILE)
             page.get_by_role("button", name="CSV").click()
-            page.wait_for_function("window.written")
             name, text = page.evaluate("window.written")
         else:
             page.evaluate("window.showSaveFilePicker = undefined")
