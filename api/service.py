@@ -39,8 +39,8 @@ from segdec.process_memory import memory_limit
 from segdec.schemas import ModelDetail, ModelIdentity, ReloadAnswer
 
 if TYPE_CHECKING:
+    from api.data_sets.background_jobs import BackgroundJobs
     from api.data_sets.data_set_store import DataSetStore
-    from api.data_sets.import_runner import ImportRunner
     from api.training_jobs.training_store import TrainingStore
 
 T = TypeVar("T")
@@ -132,7 +132,7 @@ class Service:
             settings, metrics, self.receivers.sinks, self.receivers.set_zone
         )
         self.data_sets = _create_data_sets(settings, self.recording)
-        self.imports = _create_imports(settings, self.data_sets)
+        self.data_set_jobs = _create_data_set_jobs(settings, self.data_sets)
         self.training = _create_training(settings, self.recording)
         self.shadowing = Shadowing(
             self.models,
@@ -383,8 +383,8 @@ class Service:
         for task in self._tasks:
             task.cancel()
         await self.shadowing.close()
-        if self.imports is not None:
-            await self.imports.close()
+        if self.data_set_jobs is not None:
+            await self.data_set_jobs.close()
         self.image_threads.shutdown(wait=False)
         await asyncio.to_thread(self.inference_thread.close, CLOSE_TIMEOUT_S)
         await asyncio.to_thread(self.recording.close)
@@ -400,13 +400,13 @@ def _create_data_sets(settings: Settings, recording: Recording) -> "DataSetStore
     return create_data_set_store(settings, recording.record)
 
 
-def _create_imports(settings: Settings, data_sets: "DataSetStore | None") -> "ImportRunner | None":
-    """Creates what imports archives into the data sets; None without data sets."""
+def _create_data_set_jobs(settings: Settings, data_sets: "DataSetStore | None") -> "BackgroundJobs | None":
+    """Creates what imports archives into data sets and checks them; None without data sets."""
     if data_sets is None:
         return None
-    from api.data_sets.import_runner import ImportRunner
+    from api.data_sets.background_jobs import BackgroundJobs
 
-    return ImportRunner(data_sets, settings.record_folder / "imports", settings.retry_after_s)
+    return BackgroundJobs(data_sets, settings.record_folder / "imports", settings.retry_after_s)
 
 
 def _create_training(settings: Settings, recording: Recording) -> "TrainingStore | None":

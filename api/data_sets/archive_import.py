@@ -14,7 +14,8 @@ from api.data_sets.converted_folder import ConvertedFolder, ConvertedPhotograph,
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.definitions import change_data_set, classes_of, find_data_set
 from api.data_sets.import_program import ProgramLimits, run_datasets
-from api.data_sets.import_schemas import ImportProblem, ImportResult
+from api.data_sets.imports import INTERRUPTED, finish_import, keep_alive, start_import
+from api.data_sets.job_schemas import ImportProblem, ImportResult, JobState
 from api.data_sets.photographs import add_photograph, find_photograph
 from segdec.config import GOOD
 
@@ -47,15 +48,19 @@ class ArchiveImport:
 
     Attributes:
         result: What was done so far.
+        interrupted: Text for the user if the service ends before the import.
 
     Args:
         store: The data sets.
         data_set_id: The data set.
         folder: Contains the archive, `ARCHIVE`; everything else is written there.
         options: How the archive is read.
-        who: User or key that sent the archive.
+        name: Of the archive.
+        who: User or key that sent it.
         now: Returns the time.
     """
+
+    interrupted = INTERRUPTED
 
     def __init__(
         self,
@@ -63,11 +68,12 @@ class ArchiveImport:
         data_set_id: int,
         folder: Path,
         options: ArchiveOptions,
+        name: str,
         who: str,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._store, self._data_set_id, self._folder = store, data_set_id, folder
-        self._options, self._who, self._now = options, who, now
+        self._options, self._name, self._who, self._now = options, name, who, now
         self.result = ImportResult()
 
     async def run(self) -> None:
@@ -84,6 +90,21 @@ class ArchiveImport:
         self._count(found=len(folder.photographs))
         for batch in _batches(folder.photographs):
             await self._store_batch(await asyncio.to_thread(folder.load, batch, classes))
+
+    def start_row(self, connection: Connection, now: datetime) -> int:
+        """Adds the row of the import; RequestError 404 if the data set does not exist."""
+        return start_import(connection, self._data_set_id, self._name, self._who, now)
+
+    def keep_alive(self, connection: Connection, number: int, now: datetime) -> None:
+        """States what the import has done so far."""
+        keep_alive(connection, number, self.result, now)
+
+    def finish_row(
+        self, connection: Connection, number: int, state: JobState, error: str | None, now: datetime
+    ) -> None:
+        """States the end of the import."""
+        self.result = self.result.model_copy(update={"error": error})
+        finish_import(connection, number, state, self.result, now)
 
     async def _read_archive(self) -> None:
         options = self._options

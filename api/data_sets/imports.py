@@ -5,14 +5,12 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from api.data_sets.definitions import find_data_set
-from api.data_sets.import_schemas import DataSetImport, ImportList, ImportResult, ImportState
+from api.data_sets.job_schemas import ALIVE_S, DataSetImport, ImportList, ImportResult, JobState
 from api.errors import RequestError
 from api.records.queries import add_audit_entry
 from api.records.tables import data_set_imports
 
 MAX_LISTED = 100
-ALIVE_S = 60.0
-"""An import that was not kept alive for so long has ended with its service."""
 INTERRUPTED = (
     "The service was stopped during the import. Send the archive again: photographs stored before stay."
 )
@@ -48,7 +46,7 @@ def keep_alive(connection: Connection, import_id: int, result: ImportResult, now
 
 
 def finish_import(
-    connection: Connection, import_id: int, state: ImportState, result: ImportResult, now: datetime
+    connection: Connection, import_id: int, state: JobState, result: ImportResult, now: datetime
 ) -> None:
     """States the end of an import."""
     values = {"state": state, "finished_at": now, "alive_at": now, "result": result.model_dump_json()}

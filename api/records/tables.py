@@ -500,6 +500,21 @@ data_set_imports = Table(
 )
 """Archives of photographs that are added, or were, to a data set."""
 
+data_set_checks = Table(
+    "data_set_checks",
+    metadata,
+    Column("data_set_id", BigInteger, ForeignKey("data_sets.id"), primary_key=True, autoincrement=False),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("started_by", Text, nullable=False),
+    Column("alive_at", UtcDateTime, nullable=False, doc="the service that runs it renews this time"),
+    Column("state", Text, nullable=False, doc="running, done or failed"),
+    Column("finished_at", UtcDateTime),
+    Column("checked", Integer, nullable=False, doc="number of photographs"),
+    Column("findings", Text, nullable=False, doc="JSON: kind, names and text of each"),
+    Column("error", Text),
+)
+"""The latest check of each data set."""
+
 # === Training jobs ===
 
 training_jobs = Table(

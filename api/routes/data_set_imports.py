@@ -12,10 +12,10 @@ from starlette.requests import Request
 from api.accounts.access import author_of
 from api.data_sets import imports
 from api.data_sets.archive_import import ARCHIVE, ArchiveImport, ArchiveOptions
+from api.data_sets.background_jobs import BackgroundJobs
 from api.data_sets.definitions import find_data_set
 from api.data_sets.import_program import ProgramLimits
-from api.data_sets.import_runner import ImportRunner
-from api.data_sets.import_schemas import DataSetImport, ImportList
+from api.data_sets.job_schemas import DataSetImport, ImportList
 from api.errors import RequestError, document_problems
 from api.routes.body_schemas import BINARY_SCHEMA
 from api.routes.data_set_params import DataSetId, DataSetsDep, ImportId
@@ -68,15 +68,14 @@ async def add_archive(
     limit = round(service.settings.import_gb * 1e9)
     _check_type(request)
     declared = _declared_bytes(request, limit)
-    runner = _runner_of(service)
+    jobs = jobs_of(service)
     try:
-        with runner.receive() as received:
-            await asyncio.to_thread(_check_space, received.folder, declared)
-            await _write_body(request, received.folder / ARCHIVE, limit)
+        with jobs.open_folder() as folder:
+            await asyncio.to_thread(_check_space, folder.path, declared)
+            await _write_body(request, folder.path / ARCHIVE, limit)
             options = _options(service.settings, limit, with_labels=labels == "read")
-            who = author_of(request)
-            job = ArchiveImport(data_sets, data_set_id, received.folder, options, who)
-            number = await runner.start(received, data_set_id, name, who, job)
+            job = ArchiveImport(data_sets, data_set_id, folder.path, options, name, author_of(request))
+            number = await jobs.start(folder, job)
     except OSError as error:
         raise _no_space(str(error.strerror or error)) from error
     return await data_sets.read(imports.show_import, data_set_id, number, datetime.now(UTC))
@@ -94,14 +93,19 @@ async def show_import(data_sets: DataSetsDep, data_set_id: DataSetId, import_id:
     return await data_sets.read(imports.show_import, data_set_id, import_id, datetime.now(UTC))
 
 
-def _runner_of(service: Service) -> ImportRunner:
-    assert service.imports is not None, "these routes are served only with a record"
-    return service.imports
+def jobs_of(service: Service) -> BackgroundJobs:
+    """Returns what runs imports and checks."""
+    assert service.data_set_jobs is not None, "these routes are served only with a record"
+    return service.data_set_jobs
+
+
+def program_limits(settings: Settings) -> ProgramLimits:
+    """Returns the limits of the programs that read photographs."""
+    return ProgramLimits(settings.import_minutes * 60, round(settings.import_memory_gb * 1e9))
 
 
 def _options(settings: Settings, limit: int, *, with_labels: bool) -> ArchiveOptions:
-    limits = ProgramLimits(settings.import_minutes * 60, round(settings.import_memory_gb * 1e9))
-    return ArchiveOptions(with_labels, limit, settings.max_pixels, limits)
+    return ArchiveOptions(with_labels, limit, settings.max_pixels, program_limits(settings))
 
 
 # === The body ===

@@ -84,6 +84,7 @@ def test_a_data_set_is_created_and_filled_from_an_archive(visit, service, size):
     expect(page.locator("#summary")).to_have_text("12 photographs shown")
     page.locator("#imports summary").click()
     expect(page.locator("#imports details")).to_contain_text("parts/good/broken.png is not an image")
+    page.locator("#pictures .picture").first.scroll_into_view_if_needed()
     expect(page.locator("#pictures img")).not_to_have_count(0)
     labels = page.locator("#labels li").all_inner_texts()
     assert [re.sub(r"\s+", " ", text) for text in labels] == [
@@ -232,6 +233,27 @@ def test_versions_are_made_compared_and_exported(visit, service, filled):
         (manifest,) = (name for name in exported.namelist() if name.endswith("manifest.jsonl"))
         lines = [json.loads(line) for line in exported.read(manifest).splitlines()]
     assert [line["label"] for line in lines].count("dent") == 2
+
+
+def test_findings_of_a_check_show_their_photographs(visit, service, create):
+    number = create("Checked")
+    parts = [make_sample(2 * seed, size=64).image for seed in range(11)]
+    with httpx.Client(base_url=service.address) as http:
+        for name, pixels in enumerate([*parts, parts[3].clip(0, 254) + 1]):
+            path = f"v1/data-sets/{number}/photographs"
+            sent = {"content": encode_png(pixels), "headers": {"Content-Type": "image/png"}}
+            photograph = http.post(f"{path}?name={name}", **sent).json()["photograph"]["id"]
+            body = {"label": "good", "based_on": None}
+            http.put(f"{path}/{photograph}/annotation", json=body).raise_for_status()
+    page = visit(service.address).open(f"datasets?id={number}")
+    expect(page.locator("#summary")).to_have_text("12 photographs shown")
+    page.get_by_role("button", name="Check photographs").click()
+    expect(page.locator("#check-state")).to_contain_text("1 finding,")
+    page.locator("#findings").get_by_role("button", name="Almost equal photographs").click()
+    expect(page.locator("#summary")).to_have_text("2 photographs shown")
+    assert sorted(names(page)) == ["11", "3"]
+    page.reload()
+    expect(page.locator("#findings li")).to_have_count(1)
 
 
 def test_reviewer_sees_no_controls_of_engineers(visit, tmp_path):

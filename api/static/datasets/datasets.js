@@ -6,6 +6,7 @@ import { askForCredentials } from "../shared/credentials_prompt.js";
 import { byId, setText } from "../shared/dom.js";
 import { currentSession } from "../shared/session.js";
 import { DataSetList } from "./data_set_list.js";
+import { Findings } from "./findings.js";
 import { ImportList } from "./import_list.js";
 import { Labels } from "./labels.js";
 import { PhotographSheet } from "./photograph_sheet.js";
@@ -29,6 +30,7 @@ async function showDataSet() {
   const labels = new Labels(id, requests, { onChoose: (label) => sheet.choose(label), onChange: present });
   const imports = new ImportList(id, requests, reload);
   const versions = new VersionList(id, requests);
+  const findings = new Findings(id, requests, (ids) => sheet.showOnly(ids));
 
   function present(dataSet) {
     document.title = dataSet.name;
@@ -41,7 +43,7 @@ async function showDataSet() {
   byId("label-link").href = `label?data_set=${id}`;
   present(found);
   if (mayChange) new Upload(id, requests, { onImport: () => imports.load(), onAdded: reload });
-  await Promise.all([sheet.load(), imports.load(), versions.load()]);
+  await Promise.all([sheet.load(), imports.load(), versions.load(), findings.load()]);
 }
 
 byId("forget-key").addEventListener("click", () => {

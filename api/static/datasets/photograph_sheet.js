@@ -51,6 +51,20 @@ export class PhotographSheet {
     await this.#loadPage();
   }
 
+  /** Shows only these photographs. */
+  async showOnly(ids) {
+    const number = ++this.number;
+    const ask = (id) => this.requests.photograph(this.id, id);
+    const found = await attempt(this.requests.credentials, () => Promise.all(ids.map(ask)));
+    if (!found || number !== this.number) return;
+    this.entries.clear();
+    this.sheet.clear();
+    for (const photograph of found) this.#add(photograph);
+    byId("more").hidden = true;
+    this.#showSelection();
+    byId("photographs").scrollIntoView({ block: "nearest" });
+  }
+
   async #loadPage() {
     const number = ++this.number;
     byId("more").disabled = true;

@@ -58,6 +58,19 @@ export class DataSetRequests {
     return (await this.#json(`${pathOf(id)}/imports`)).imports;
   }
 
+  /** The latest check of the labelled photographs; a ServiceError of status 404 if there is none. */
+  check(id) {
+    return this.#json(`${pathOf(id)}/check`);
+  }
+
+  startCheck(id) {
+    return this.#json(`${pathOf(id)}/check`, "POST");
+  }
+
+  photograph(id, photographId) {
+    return this.#json(`${pathOf(id)}/photographs/${photographId}`);
+  }
+
   async versions(id) {
     return (await this.#json(`${pathOf(id)}/versions`)).versions;
   }

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from api.data_sets import archive_import, import_runner, imports
+from api.data_sets import archive_import, background_jobs, imports
 from api.data_sets.annotations import NewAnnotation, annotate
 from api.data_sets.archive_import import ArchiveImport, ArchiveOptions
+from api.data_sets.background_jobs import BackgroundJobs
 from api.data_sets.definitions import show_data_set
 from api.data_sets.import_program import ProgramLimits
-from api.data_sets.import_runner import ImportRunner
 from api.data_sets.imports import INTERRUPTED, list_imports, show_import, start_import
 from api.data_sets.photographs import PhotographFilters, list_photographs, remove_photograph
 from api.errors import RequestError
@@ -100,7 +100,7 @@ def run(filled, tmp_path):
         folder = tmp_path / f"import{number}"
         folder.mkdir(parents=True)
         write_archive(folder, entries)
-        job = ArchiveImport(store, filled.id, folder, options, "Ada", lambda: NOW)
+        job = ArchiveImport(store, filled.id, folder, options, "parts.zip", "Ada", lambda: NOW)
         asyncio.run(job.run())
         return job.result
 
@@ -222,16 +222,16 @@ class Imports:
     def __init__(self, filled, folder):
         self.filled, self.folder = filled, folder
         self.store = LocalStore(filled.engine, filled.stored)
-        self.runner = ImportRunner(self.store, folder, retry_after_s=1)
+        self.jobs = BackgroundJobs(self.store, folder, retry_after_s=1)
 
     async def send(self, entries):
-        with self.runner.receive() as received:
-            write_archive(received.folder, entries)
-            job = ArchiveImport(self.store, self.filled.id, received.folder, OPTIONS, "Ada")
-            return await self.runner.start(received, self.filled.id, "parts.zip", "Ada", job)
+        with self.jobs.open_folder() as folder:
+            write_archive(folder.path, entries)
+            job = ArchiveImport(self.store, self.filled.id, folder.path, OPTIONS, "parts.zip", "Ada")
+            return await self.jobs.start(folder, job)
 
     async def wait(self):
-        await asyncio.gather(*self.runner._tasks)
+        await asyncio.gather(*self.jobs._tasks)
 
     def shown(self):
         found = self.filled.read(list_imports, datetime.now(UTC)).imports
@@ -262,7 +262,7 @@ def test_stopped_service_states_that_the_import_was_interrupted(own_imports):
     async def send_and_close():
         await own_imports.send(PARTS)
         await asyncio.sleep(0)
-        await own_imports.runner.close()
+        await own_imports.jobs.close()
 
     asyncio.run(send_and_close())
     assert own_imports.shown() == [("failed", 0, INTERRUPTED)]
@@ -270,11 +270,11 @@ def test_stopped_service_states_that_the_import_was_interrupted(own_imports):
 
 
 def test_too_many_archives_are_refused(own_imports, monkeypatch):
-    monkeypatch.setattr(import_runner, "MAX_WAITING", 1)
+    monkeypatch.setattr(background_jobs, "MAX_WAITING", 1)
 
     async def send_two():
         await own_imports.send(PARTS)
-        with pytest.raises(RequestError, match="1 archives are waiting"):
+        with pytest.raises(RequestError, match="1 imports or checks are waiting"):
             await own_imports.send(PARTS)
         await own_imports.wait()
         await own_imports.send(PARTS)
@@ -295,13 +295,13 @@ def test_errors_of_the_service_are_not_shown(own_imports, monkeypatch, caplog):
         await own_imports.wait()
 
     asyncio.run(send())
-    assert own_imports.shown() == [("failed", 0, import_runner.BROKEN)]
+    assert own_imports.shown() == [("failed", 0, background_jobs.BROKEN)]
     assert "ZeroDivisionError" in caplog.text
 
 
 def test_folders_of_killed_services_are_removed(own_imports):
     (own_imports.folder / "0123").mkdir(parents=True)
     (own_imports.folder / "0123/archive.zip").write_bytes(b"")
-    with own_imports.runner.receive() as received:
-        assert list(own_imports.folder.iterdir()) == [received.folder]
+    with own_imports.jobs.open_folder() as folder:
+        assert list(own_imports.folder.iterdir()) == [folder.path]
     assert list(own_imports.folder.iterdir()) == []

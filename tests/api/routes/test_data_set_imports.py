@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from api.data_sets import import_runner
+from api.data_sets import background_jobs
 from tests.api.data_sets.test_imports import PARTS
 from tests.api.engineer_client import EngineerClient
 from tests.api.routes.conftest import problem
@@ -105,7 +105,7 @@ def test_bodies_that_cannot_be_archives_are_refused(engineer, path, record_folde
     assert problem(engineer.get(f"{path}/imports/99")) == (404, "import_not_found")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 0))
     assert problem(post(b"x")) == (507, "no_space")
-    monkeypatch.setattr(import_runner, "MAX_WAITING", 0)
-    assert problem(post(b"x")) == (503, "imports_full")
+    monkeypatch.setattr(background_jobs, "MAX_WAITING", 0)
+    assert problem(post(b"x")) == (503, "jobs_full")
     assert list((record_folder / "imports").iterdir()) == []
     assert engineer.get(f"{path}/imports").json() == {"imports": []}

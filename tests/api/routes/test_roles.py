@@ -64,6 +64,7 @@ operator       GET             /v1/records/{record_id}/qr-code
 operator       GET             /v1/settings
 reviewer       GET             /v1/data-sets
 reviewer       GET             /v1/data-sets/{data_set_id}
+reviewer       GET             /v1/data-sets/{data_set_id}/check
 reviewer       GET             /v1/data-sets/{data_set_id}/imports
 reviewer       GET             /v1/data-sets/{data_set_id}/imports/{import_id}
 reviewer       POST            /v1/data-sets/{data_set_id}/missing
@@ -112,6 +113,7 @@ engineer       POST            /v1/admin/outbox/{event_id}/retry
 engineer       POST            /v1/data-sets
 engineer       PATCH           /v1/data-sets/{data_set_id}
 engineer       POST            /v1/data-sets/{data_set_id}/archives
+engineer       POST            /v1/data-sets/{data_set_id}/check
 engineer       POST            /v1/data-sets/{data_set_id}/parts
 engineer       POST            /v1/data-sets/{data_set_id}/photographs
 engineer       DELETE          /v1/data-sets/{data_set_id}/photographs/{photograph_id}

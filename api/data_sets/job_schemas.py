@@ -1,4 +1,4 @@
-"""Answers about imports, as JSON."""
+"""Answers about imports and checks, as JSON."""
 
 from datetime import datetime
 from typing import Literal
@@ -7,7 +7,10 @@ from pydantic import Field
 
 from segdec.schemas import AnswerPart
 
-ImportState = Literal["running", "done", "failed"]
+JobState = Literal["running", "done", "failed"]
+FindingKind = Literal["problem", "equal", "near_duplicates", "size", "one_colour"]
+ALIVE_S = 60.0
+"""An import or check that was not kept alive for so long has ended with its service."""
 
 
 class ImportProblem(AnswerPart):
@@ -39,7 +42,7 @@ class DataSetImport(AnswerPart):
 
     id: int
     name: str = Field(description="of the archive")
-    state: ImportState = Field(description="after `failed`, photographs stored before stay")
+    state: JobState = Field(description="after `failed`, photographs stored before stay")
     started_at: datetime
     started_by: str
     finished_at: datetime | None
@@ -50,3 +53,34 @@ class ImportList(AnswerPart):
     """The imports of a data set, the newest first; at most 100."""
 
     imports: list[DataSetImport]
+
+
+class FoundPhotograph(AnswerPart):
+    """A photograph that a finding is about."""
+
+    id: int
+    name: str
+
+
+class Finding(AnswerPart):
+    """What is unusual about photographs of a data set."""
+
+    kind: FindingKind = Field(
+        description="problem: training would leave it out; equal, near_duplicates: photographs that show the "
+        "same; size: another size than most; one_colour: it shows nothing"
+    )
+    photographs: list[FoundPhotograph] = Field(description="without those that were removed meanwhile")
+    text: str
+
+
+class DataSetCheck(AnswerPart):
+    """The latest check of the labelled photographs of a data set."""
+
+    state: JobState
+    started_at: datetime
+    started_by: str
+    finished_at: datetime | None
+    checked: int = Field(description="number of photographs")
+    findings: list[Finding] = Field(description="the first 500")
+    found: int = Field(description="number of findings")
+    error: str | None = Field(description="why the check failed")

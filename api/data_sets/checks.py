@@ -1,0 +1,108 @@
+"""Rows of checks: the latest one of each data set."""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+
+from api.data_sets.definitions import find_data_set
+from api.data_sets.job_schemas import ALIVE_S, DataSetCheck, Finding, FoundPhotograph, JobState
+from api.errors import RequestError
+from api.records.tables import data_set_checks, data_set_photographs
+
+MAX_SHOWN = 500
+"""Findings in an answer."""
+INTERRUPTED = "The service was stopped during the check. Start it again."
+table, photographs = data_set_checks.c, data_set_photographs.c
+ReadFinding = dict[str, Any]
+"""A line that `python -m datasets findings` writes: kind, names, text."""
+
+
+def start_check(connection: Connection, data_set_id: int, checked: int, who: str, now: datetime) -> int:
+    """Replaces the latest check of a data set by a running one; returns its id, that of the data set.
+
+    Raises:
+        RequestError: 404 if the data set does not exist, 409 if a check is running.
+    """
+    find_data_set(connection, data_set_id)
+    row = _find(connection, data_set_id)
+    if row is not None and _state(row, now) == "running":
+        raise RequestError(409, "check_running", "The data set is being checked. Wait for the result.")
+    connection.execute(delete(data_set_checks).where(table.data_set_id == data_set_id))
+    values = {"started_at": now, "started_by": who, "alive_at": now, "state": "running", "checked": checked}
+    connection.execute(insert(data_set_checks), {"data_set_id": data_set_id, "findings": "[]", **values})
+    return data_set_id
+
+
+def keep_check_alive(connection: Connection, data_set_id: int, now: datetime) -> None:
+    """States that a check is running."""
+    running = update(data_set_checks).where(table.data_set_id == data_set_id, table.state == "running")
+    connection.execute(running.values(alive_at=now))
+
+
+def finish_check(
+    connection: Connection,
+    data_set_id: int,
+    state: JobState,
+    findings: list[ReadFinding],
+    error: str | None,
+    now: datetime,
+) -> None:
+    """States the end of a check."""
+    values = {"state": state, "finished_at": now, "findings": json.dumps(findings), "error": error}
+    connection.execute(update(data_set_checks).where(table.data_set_id == data_set_id).values(values))
+
+
+def show_check(connection: Connection, data_set_id: int, now: datetime) -> DataSetCheck:
+    """Returns the latest check.
+
+    Raises:
+        RequestError: 404 if the data set does not exist, or was never checked.
+    """
+    find_data_set(connection, data_set_id)
+    row = _find(connection, data_set_id)
+    if row is None:
+        raise RequestError(
+            404,
+            "never_checked",
+            f"The data set was never checked. Start it with POST /v1/data-sets/{data_set_id}/check.",
+        )
+    state = _state(row, now)
+    is_interrupted = state != row["state"]
+    found: list[ReadFinding] = json.loads(row["findings"])
+    return DataSetCheck(
+        **{name: row[name] for name in ("started_at", "started_by", "checked")},
+        state=state,
+        finished_at=row["alive_at"] if is_interrupted else row["finished_at"],
+        findings=_name(connection, data_set_id, found[:MAX_SHOWN]),
+        found=len(found),
+        error=INTERRUPTED if is_interrupted else row["error"],
+    )
+
+
+def _find(connection: Connection, data_set_id: int) -> RowMapping | None:
+    statement = select(data_set_checks).where(table.data_set_id == data_set_id)
+    return connection.execute(statement).mappings().first()
+
+
+def _state(row: RowMapping, now: datetime) -> JobState:
+    state: JobState = row["state"]
+    is_late = now - row["alive_at"] > timedelta(seconds=ALIVE_S)
+    return "failed" if state == "running" and is_late else state
+
+
+def _name(connection: Connection, data_set_id: int, found: list[ReadFinding]) -> list[Finding]:
+    """Returns the findings with the photographs that the data set still has."""
+    statement = select(photographs.name, photographs.id).where(
+        photographs.data_set_id == data_set_id, photographs.removed_at.is_(None)
+    )
+    ids = dict(map(tuple, connection.execute(statement)))
+    return [
+        Finding(
+            kind=one["kind"],
+            photographs=[FoundPhotograph(id=ids[name], name=name) for name in one["names"] if name in ids],
+            text=one["text"],
+        )
+        for one in found
+    ]

@@ -1,0 +1,39 @@
+"""Checks of data sets. Served if the service records."""
+
+from datetime import UTC, datetime
+
+from fastapi import APIRouter
+from starlette.requests import Request
+
+from api.accounts.access import author_of
+from api.data_sets.check_job import CheckJob
+from api.data_sets.checks import show_check
+from api.data_sets.job_schemas import DataSetCheck
+from api.data_sets.versions import take_snapshot
+from api.errors import document_problems
+from api.routes.data_set_imports import jobs_of, program_limits
+from api.routes.data_set_params import DataSetId, DataSetsDep
+from api.routes.dependencies import ServiceDep
+from api.routes.roles import require_role
+
+router = APIRouter(prefix="/v1/data-sets/{data_set_id}/check", tags=["data sets"])
+READ, CHANGE = require_role("reviewer"), require_role("engineer")
+
+
+@router.post("", status_code=202, responses=document_problems(400, 404, 409, 503), dependencies=CHANGE)
+async def start_check(
+    request: Request, service: ServiceDep, data_sets: DataSetsDep, data_set_id: DataSetId
+) -> DataSetCheck:
+    """Checks the labelled photographs in the background: near duplicates, contradictions, unusual sizes."""
+    jobs, who = jobs_of(service), author_of(request)
+    snapshot = await data_sets.read(take_snapshot, data_set_id)
+    with jobs.open_folder() as folder:
+        limits = program_limits(service.settings)
+        await jobs.start(folder, CheckJob(data_sets, data_set_id, snapshot, folder.path, limits, who))
+    return await data_sets.read(show_check, data_set_id, datetime.now(UTC))
+
+
+@router.get("", responses=document_problems(400, 404, 503), dependencies=READ)
+async def get_check(data_sets: DataSetsDep, data_set_id: DataSetId) -> DataSetCheck:
+    """The latest check with its findings."""
+    return await data_sets.read(show_check, data_set_id, datetime.now(UTC))
