@@ -13,6 +13,8 @@ from segdec.runtime.cli import EXIT_ERROR
 ROOT = Path(__file__).parents[2]
 """The folder with the packages `api` and `datasets`."""
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+MEMORY_ERRORS = ("MemoryError", "Insufficient memory", "Cannot allocate memory", "failed to map segment")
+"""Of Python, OpenCV, the system, and libraries that are loaded."""
 MAX_MESSAGE = 4000
 """Characters of the program's error that are kept."""
 
@@ -78,10 +80,10 @@ async def _read_end(stream: asyncio.StreamReader) -> bytes:
 def _explain(code: int, text: str, limits: ProgramLimits) -> str:
     if code == EXIT_ERROR and (start := text.rfind("error: ")) >= 0:
         return text[start + len("error: ") :].strip()[:MAX_MESSAGE]
-    if "MemoryError" in text or "Insufficient memory" in text or code < 0:
+    if code < 0 or any(words in text for words in MEMORY_ERRORS):
         return (
-            f"Reading needed more than {limits.memory_bytes / 1e9:.1f} GB of memory. Send fewer or smaller "
-            "photographs at once."
+            f"Reading needed more than {limits.memory_bytes / 1e9:.1f} GB of memory, or more than the "
+            "machine has. Send fewer or smaller photographs at once."
         )
     if "No module named" in text:
         return (
