@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from sqlalchemy import Connection, RowMapping, or_, select, update
+from sqlalchemy import Connection, RowMapping, delete, or_, select, update
 
 from api.data_sets.definitions import classes_of, find_data_set
+from api.data_sets.names import printable
 from api.data_sets.versions import find_version
 from api.errors import RequestError
 from api.records.queries import insert_into
@@ -23,6 +24,8 @@ from segdec import __version__
 
 LEASE_DURATION = timedelta(seconds=120)
 """Each heartbeat renews the lease."""
+FORGOTTEN_AFTER = timedelta(days=30)
+"""Workers that were not heard of for longer are not listed any more."""
 MAX_ATTEMPTS = 3
 """Leases in a row without a new checkpoint after which a job has failed."""
 table = training_jobs.c
@@ -64,6 +67,7 @@ def lease_job(connection: Connection, worker: Worker, now: datetime) -> LeasedJo
         now: The time.
     """
     end_expired_leases(connection, now)
+    connection.execute(delete(training_workers).where(training_workers.c.seen_at < now - FORGOTTEN_AFTER))
     problem = describe_version(worker.version)
     note_worker(connection, worker, now, problem)
     if problem is not None:
@@ -212,7 +216,7 @@ def end_lease(
     Raises:
         RequestError: As `renew_lease`; 409 `no_result` if a finished job has no uploaded model.
     """
-    row = find_job(connection, job_id)
+    row, reason = find_job(connection, job_id), printable(reason)
     if row["state"] == outcome and _is_same(row["lease"], lease):
         return
     row = find_leased(connection, job_id, lease)

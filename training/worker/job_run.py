@@ -35,8 +35,11 @@ RETRY_S = 10.0
 """Seconds after a failed upload of a checkpoint or a result."""
 GRACE_S = 240.0
 """Seconds that the training has to save a checkpoint when the worker stops."""
-MAX_EVENTS = 100
-"""Events of a heartbeat."""
+MAX_EVENTS, MAX_EVENT_CHARACTERS, MAX_EVENT_VALUES = 100, 60_000, 3000
+"""Events of a heartbeat, characters and values of their JSON, which the service limits; a comma counts as a
+value.
+"""
+LINES_PER_EVENT = 5
 MIN_FREE_BYTES = 256 * 1024**2
 """Free space below which a failed job is given to another worker."""
 EXIT_ERROR = 2
@@ -89,6 +92,7 @@ class JobRun:
         self._progress: dict[str, Any] = {"phase": "fetching data"}
         self._events: list[dict[str, Any]] = []
         self._logged: set[tuple[str, int, int]] = set()
+        self._has_steps = False
         self._stages: dict[int, str] = {}
         self._uploaded, self._panel_at = "", 0.0
         self._process: TrainerProcess | None = None
@@ -168,7 +172,7 @@ class JobRun:
             self._add_lines(process.read_lines())
             self._read_log()
             self._beat()
-            if self._stops_early:
+            if self._stops_early and self._has_steps:  # before that there is nothing to evaluate
                 process.stop_with_best()
             self._upload_progress()
             self._sleep(POLL_S)
@@ -212,8 +216,8 @@ class JobRun:
         self._progress = {"phase": phase}
 
     def _add_lines(self, lines: Sequence[str]) -> None:
-        if lines:
-            self._events.append({"kind": "output", "content": list(lines)})
+        for start in range(0, len(lines), LINES_PER_EVENT):
+            self._events.append({"kind": "output", "content": list(lines[start : start + LINES_PER_EVENT])})
 
     def _read_log(self) -> None:
         """Adds new records of the training's log to the events, and the latest ones to the progress."""
@@ -221,6 +225,7 @@ class JobRun:
             self._stages[record["stage_index"]] = record["stage"]
             if _key(record) not in self._logged:
                 self._logged.add(_key(record))
+                self._has_steps = True
                 self._events.append({"kind": "metrics", "content": record})
                 self._progress |= {"stage": record["stage"], "step": record["step"]}
                 shown = ("loss",) if record["kind"] == "train" else ("average_precision", "pixel_f1")
@@ -247,19 +252,28 @@ class JobRun:
         if not force and self._clock() - self._beat_at < HEARTBEAT_S:
             return
         self._beat_at = self._clock()
-        sent = self._events[:MAX_EVENTS]
         try:
-            command = self._service.heartbeat(
-                self._job, is_training=self._is_training, progress=self._progress, events=sent
-            )
+            command = self._send_heartbeat()
         except ServiceError as error:
             if not is_temporary(error):
                 raise
             return
-        del self._events[: len(sent)]
         if command == "cancel":
             raise _CancelledError
         self._stops_early = self._stops_early or command == "stop"
+
+    def _send_heartbeat(self) -> str:
+        """Sends the progress and the first events; returns what the service answers."""
+        sent = _first_events(self._events)
+        command = self._service.heartbeat(
+            self._job, is_training=self._is_training, progress=self._progress, events=sent
+        )
+        del self._events[: len(sent)]
+        return command
+
+    def _send_all_events(self) -> None:
+        while self._events:
+            self._send_heartbeat()
 
     # === End ===
 
@@ -287,6 +301,7 @@ class JobRun:
         files = upload_files(self._service, self._job, self._job_folder, paths, self._beat)
         self._service.send_result(self._job, result_names(files, self._job.model))
         self._beat(force=True)
+        self._send_all_events()
         stopped = "A person ended the training with the best weights so far." if self._stops_early else ""
         self._service.end(self._job, "done", stopped, describe_model(model))
 
@@ -307,8 +322,9 @@ class JobRun:
     def _release(self) -> NoReturn:
         """Lets the training save a checkpoint, uploads it and ends the lease."""
         self._is_ending = True
-        if self._process is not None and self._process.poll() is None:
-            self._process.stop_with_checkpoint()
+        if self._process is not None:
+            if self._process.poll() is None:
+                self._process.stop_with_checkpoint()
             until = self._clock() + GRACE_S
             while self._process.poll() is None and self._clock() < until:
                 self._beat()
@@ -333,13 +349,8 @@ class JobRun:
         """Ends the lease; if the service does not answer, the lease expires."""
         self._kill()
         with suppress(ServiceError, LeaseLostError):
-            if self._events:
-                self._service.heartbeat(
-                    self._job,
-                    is_training=self._is_training,
-                    progress=self._progress,
-                    events=self._events[:MAX_EVENTS],
-                )
+            self._send_all_events()
+        with suppress(ServiceError, LeaseLostError):
             self._service.end(self._job, outcome, reason)
 
     def _kill(self) -> None:
@@ -351,6 +362,19 @@ class JobRun:
 def _key(record: dict[str, Any]) -> tuple[str, int, int]:
     """Returns what identifies a record of a log."""
     return record["kind"], record["stage_index"], record["step"]
+
+
+def _first_events(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns as many of the events as a heartbeat may have."""
+    sent: list[dict[str, Any]] = []
+    characters = values = 0
+    for event in events[:MAX_EVENTS]:
+        text = json.dumps(event)
+        characters, values = characters + len(text), values + sum(map(text.count, ",[{"))
+        if sent and (characters > MAX_EVENT_CHARACTERS or values > MAX_EVENT_VALUES):
+            break
+        sent.append(event)
+    return sent
 
 
 def describe_model(folder: Path) -> dict[str, Any]:

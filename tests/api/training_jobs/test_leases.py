@@ -229,6 +229,20 @@ def test_a_worker_of_another_version_gets_no_job(jobs):
     }
 
 
+def test_a_worker_that_was_away_for_a_month_is_not_listed(jobs):
+    jobs.lease()
+    jobs.wait(31 * 86_400)
+    jobs.lease(OTHER)
+    assert [worker.name for worker in jobs.read(list_workers).workers] == ["gpu-2"]
+
+
+def test_a_reason_has_only_printable_characters(jobs):
+    """PostgreSQL stores no NUL."""
+    job_id, leased = jobs.order(), jobs.lease()
+    jobs.do(end_lease, job_id, leased.lease, "failed", "bad\0file \x1b[1m", jobs.now)
+    assert show(jobs, job_id).reason == "bad\ufffdfile \ufffd[1m"
+
+
 def test_a_checkpoint_of_another_version_is_not_continued(jobs):
     job_id, _ = jobs.order(), jobs.lease()
     add_checkpoint(jobs, job_id, version="0.0.1")

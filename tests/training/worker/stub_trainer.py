@@ -3,7 +3,7 @@
     stub_trainer.py NAME ARTIFACT [STEPS [FAULT]]
 
 It runs in the folder of a job. A fault is `error` (exit code 2 with a message), `crash` or `full disk`, at
-the third step.
+the third step; `prints FILE` prints a file at the first one.
 """
 
 import json
@@ -56,7 +56,9 @@ for step in range(first + 1, steps + 1):
         if step % 2 == 0:
             log.write(json.dumps({"kind": "val", **record, "average_precision": None}) + "\n")
     save(step)
-    if fault and step == 3:
+    if fault.startswith("prints ") and step == 1:
+        print(Path(fault.removeprefix("prints ")).read_text(), flush=True)
+    elif fault and step == 3 and not fault.startswith("prints "):
         if fault == "error":
             print("error: Too few parts. Add photographs.", file=sys.stderr, flush=True)
             sys.exit(2)

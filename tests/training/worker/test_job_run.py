@@ -118,6 +118,16 @@ def test_a_person_ends_the_training_with_the_best_weights(service, work):
     assert shown["reason"] == "A person ended the training with the best weights so far."
 
 
+def test_many_lines_fit_into_the_heartbeats(service, work, tmp_path):
+    """Whose JSON the service limits in size, and in values, for which it counts commas."""
+    job_id = service.order(service.data_set)
+    lines = [f"{number} {',' * 490}" for number in range(500)]
+    (tmp_path / "lines").write_text("\n".join(lines))
+    work(steps=3, fault=f"prints {tmp_path / 'lines'}")
+    assert service.show(job_id)["state"] == "done"
+    assert outputs(service, job_id)[1:] == lines
+
+
 def test_a_lost_lease_ends_the_training(service, work, capsys):
     job_id = service.order(service.data_set)
     lose = OnPath(
