@@ -1,0 +1,1 @@
+"""Tools that help people to label photographs."""

@@ -1,0 +1,92 @@
+"""The part of a photograph that a segmentation works on, at full resolution or reduced."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+Image = NDArray[np.uint8]
+
+MAX_WHOLE_PX = 640_000
+"""Photographs up to this size are one window at full resolution."""
+SIDE = 512
+"""Side of a window at the resolution that is worked on, px."""
+STEP = SIDE // 8
+"""Windows start at multiples of this, so that a further click seldom needs another window."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle of pixels: `left` ≤ x < `right`, `top` ≤ y < `bottom`."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    def crop(self, image: Image) -> Image:
+        """Returns the part of the photograph or mask that is inside."""
+        return image[self.top : self.bottom, self.left : self.right]
+
+    def contains(self, other: "Box") -> bool:
+        """Returns whether the other box is inside."""
+        return (
+            self.left <= other.left
+            and self.top <= other.top
+            and self.right >= other.right
+            and self.bottom >= other.bottom
+        )
+
+
+@dataclass(frozen=True)
+class Window(Box):
+    """A box that is worked on at 1/`reduction` of the resolution."""
+
+    reduction: int
+
+    def reduced(self, image: Image) -> Image:
+        """Returns the part of the photograph or mask inside at the resolution that is worked on."""
+        part = self.crop(image)
+        if self.reduction == 1:
+            return part
+        height, width = (max(1, -(-side // self.reduction)) for side in part.shape[:2])
+        scaled = cv2.resize(part, (width, height), interpolation=cv2.INTER_AREA)
+        return np.asarray(scaled, np.uint8)
+
+    def is_cut(self, mask: Image, height: int, width: int) -> bool:
+        """Returns whether a mask [h, w] of the window reaches a side that is not one of the photograph."""
+        sides = (
+            (self.top > 0, mask[0]),
+            (self.bottom < height, mask[-1]),
+            (self.left > 0, mask[:, 0]),
+            (self.right < width, mask[:, -1]),
+        )
+        return any(inner and bool(side.any()) for inner, side in sides)
+
+
+def list_windows(inside: Box, height: int, width: int) -> Iterator[Window]:
+    """Yields windows around a box, each twice as wide as the one before; the last is the photograph."""
+    whole = Box(0, 0, width, height)
+    reduction = 1
+    while height * width > MAX_WHOLE_PX * reduction**2:
+        left, right = _span(inside.left, inside.right, width, reduction)
+        top, bottom = _span(inside.top, inside.bottom, height, reduction)
+        window = Window(left, top, right, bottom, reduction)
+        if window.contains(whole):
+            break
+        if window.contains(inside):
+            yield window
+        reduction *= 2
+    yield Window(0, 0, width, height, reduction)
+
+
+def _span(first: int, end: int, length: int, reduction: int) -> tuple[int, int]:
+    """Start and end of a window along one side of a photograph."""
+    side, step = SIDE * reduction, STEP * reduction
+    if length <= side:
+        return 0, length
+    start = round(((first + end) / 2 - side / 2) / step) * step
+    start = min(max(start, 0), length - side)
+    return start, start + side

@@ -1,0 +1,291 @@
+"""Clicks until a mask of a defect is good: the click segmentation of the service, beside GrabCut alone.
+
+    python -m benchmarks.clicks DATA --write docs/labelling.md
+
+DATA holds one folder for each data set, as for `benchmarks.suite`. A simulated person clicks as in the
+literature (Xu et al., Deep Interactive Object Selection, CVPR 2016; Sofiiuk et al., RITM, 2021): first into
+the middle of the largest defect, then always into the middle of the largest wrong region. NoC@80 and NoC@85
+are the mean numbers of clicks until the intersection over union is 0.80 and 0.85; 20 if it never is.
+"""
+
+import argparse
+import random
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from api.labelling.clicks import Click
+from api.labelling.pixel_features import Floats, describe_pixels
+from api.labelling.segmenter import ClickSegmenter
+from benchmarks.harness import describe_machine, markdown_table
+from benchmarks.suite.table import replace_marked, split_marked
+from datasets.detection import detect_layout
+from datasets.loading import load_dataset
+from datasets.reading import read
+from datasets.sample import Sample
+from segdec.errors import ConfigError
+from segdec.runtime.cli import clean_exit, parse_seed
+
+SETS = ("kolektorsdd", "dagm_class1", "magnetic_tile", "capsule", "leather")
+MARKER = "<!-- clicks -->"
+LINE_WIDTH = 120
+MAX_CLICKS = 20
+TARGETS = (0.80, 0.85)
+SHOWN_CLICKS = (1, 3, 5)
+
+GRABCUT_PX = 40_000
+"""GrabCut works on a photograph of at most this size: at full size a click takes seconds."""
+GRABCUT_ROUNDS = 2
+GRABCUT_RADIUS = 3
+"""Radius of the disc around a click that is certain for GrabCut, px of the reduced photograph."""
+
+PADDING = 32
+"""Sides of photographs are padded to multiples of this for the encoder, px."""
+COMPONENTS = 12
+"""Principal components of the encoder's features of each stride."""
+
+Image = NDArray[np.uint8]
+Bools = NDArray[np.bool_]
+Segment = Callable[[Sequence[Click]], Bools]
+"""Clicks → mask [H, W]."""
+Prepare = Callable[[Image], Segment]
+"""Opens a photograph."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """What happened with one photograph: IoU after each of 20 clicks, CPU time."""
+
+    ious: Sequence[float]
+    click_ms: Sequence[float]
+    preparation_ms: float
+
+    def count_clicks(self, target: float) -> int:
+        """Returns the number of clicks until the IoU reaches the target; 20 if it never does."""
+        return next((number for number, iou in enumerate(self.ious, 1) if iou >= target), MAX_CLICKS)
+
+
+# === The simulated person ===
+
+
+def choose_click(truth: Bools, mask: Bools) -> Click | None:
+    """Returns the next click: the innermost pixel of the largest wrong region; None if the mask is right."""
+    regions = [region for wrong in (truth & ~mask, mask & ~truth) if (region := _largest(wrong)) is not None]
+    if not regions:
+        return None
+    region = max(regions, key=np.count_nonzero)
+    depth = cv2.distanceTransform(np.pad(region, 1).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
+    y, x = np.unravel_index(int(depth[1:-1, 1:-1].argmax()), region.shape)
+    return Click(int(x), int(y), bool(truth[y, x]))
+
+
+def simulate(prepare: Prepare, image: Image, truth: Bools) -> Course:
+    """Clicks until the mask reaches the highest target, at most 20 times."""
+    started = time.process_time()
+    segment = prepare(image)
+    preparation_ms = 1000 * (time.process_time() - started)
+    mask, clicks, ious, click_ms = np.zeros_like(truth), list[Click](), list[float](), list[float]()
+    while len(ious) < MAX_CLICKS and (click := choose_click(truth, mask)) is not None:
+        clicks.append(click)
+        started = time.process_time()
+        mask = segment(clicks)
+        click_ms.append(1000 * (time.process_time() - started))
+        ious.append(measure_iou(truth, mask))
+        if len(ious) >= max(SHOWN_CLICKS) and max(ious) >= max(TARGETS):
+            break
+    ious += [ious[-1]] * (MAX_CLICKS - len(ious))
+    return Course(ious, click_ms, preparation_ms)
+
+
+def measure_iou(truth: Bools, mask: Bools) -> float:
+    """Returns the intersection over union of two masks of which one is not empty."""
+    return float(np.count_nonzero(truth & mask) / np.count_nonzero(truth | mask))
+
+
+def _largest(mask: Bools) -> Bools | None:
+    """The largest connected region; None if there is none."""
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
+    return labels == 1 + int(stats[1:, cv2.CC_STAT_AREA].argmax()) if count > 1 else None
+
+
+# === What is measured ===
+
+
+def prepare_clicks(image: Image, describe: Callable[[Image], Floats] = describe_pixels) -> Segment:
+    """Opens a photograph with the code of the service."""
+    segmenter = ClickSegmenter(image, describe=describe)
+    return lambda clicks: segmenter.segment(clicks) > 0
+
+
+def prepare_grabcut(image: Image) -> Segment:
+    """Opens a photograph for GrabCut: clicks are certain, other pixels are good surface at first."""
+    height, width = image.shape[:2]
+    factor = min(1.0, (GRABCUT_PX / (height * width)) ** 0.5)
+    size = max(1, round(width * factor)), max(1, round(height * factor))
+    colour = np.ascontiguousarray(np.broadcast_to(image.reshape(height, width, -1), (height, width, 3)))
+    reduced = cv2.resize(colour, size, interpolation=cv2.INTER_AREA)
+
+    def segment(clicks: Sequence[Click]) -> Bools:
+        cv2.setRNGSeed(0)
+        known = np.full(reduced.shape[:2], cv2.GC_PR_BGD, np.uint8)
+        for click in clicks:
+            place = int(click.x * factor), int(click.y * factor)
+            cv2.circle(known, place, GRABCUT_RADIUS, cv2.GC_FGD if click.is_defect else cv2.GC_BGD, -1)
+        if not {cv2.GC_FGD, cv2.GC_PR_FGD} & set(np.unique(known).tolist()):
+            return np.zeros((height, width), bool)
+        models = np.zeros((1, 65)), np.zeros((1, 65))
+        unused = (0, 0, 1, 1)  # the rectangle is for another mode
+        cv2.grabCut(reduced, known, unused, *models, GRABCUT_ROUNDS, cv2.GC_INIT_WITH_MASK)
+        found = np.isin(known, (cv2.GC_FGD, cv2.GC_PR_FGD)).astype(np.uint8)
+        _, labels = cv2.connectedComponents(
+            cv2.resize(found, (width, height), interpolation=cv2.INTER_NEAREST)
+        )
+        clicked = {int(labels[click.y, click.x]) for click in clicks if click.is_defect}
+        return np.isin(labels, list(clicked - {0}))
+
+    return segment
+
+
+def load_encoder_features(name: str, weights: str) -> Callable[[Image], Floats]:
+    """Returns a function like `describe_pixels` that adds the features of a frozen encoder."""
+    from benchmarks.suite.features import load_encoder
+
+    encode = load_encoder(name, weights)
+
+    def describe(image: Image) -> Floats:
+        height, width = image.shape[:2]
+        colour = np.broadcast_to(image.reshape(height, width, -1), (height, width, 3)).astype(np.float32)
+        padded = np.pad(colour, ((0, -height % PADDING), (0, -width % PADDING), (0, 0)), mode="symmetric")
+        parts = [describe_pixels(image)]
+        for feature in encode(padded[None]):
+            reduced = _principal(np.asarray(feature[0], np.float32))
+            enlarged = np.asarray(cv2.resize(reduced, padded.shape[1::-1]), np.float32)
+            parts.append(enlarged[:height, :width])
+        return np.concatenate(parts, axis=-1)
+
+    return describe
+
+
+def _principal(features: Floats) -> Floats:
+    """The first principal components, [H, W, `COMPONENTS`]."""
+    height, width, depth = features.shape
+    flat = features.reshape(-1, depth) - features.reshape(-1, depth).mean(axis=0)
+    _, vectors = np.linalg.eigh(flat.T @ flat)
+    return np.asarray(flat @ vectors[:, -COMPONENTS:], np.float32).reshape(height, width, -1)
+
+
+# === The table ===
+
+
+def summarize(courses: Sequence[Course]) -> list[float]:
+    """Returns NoC and share not reached of each target, mean IoU after the clicks shown, and times in ms."""
+    counts = [mean(course.count_clicks(target) for course in courses) for target in TARGETS]
+    missed = [mean(max(course.ious) < target for course in courses) for target in TARGETS]
+    ious = [mean(course.ious[number - 1] for course in courses) for number in SHOWN_CLICKS]
+    click_ms = [ms for course in courses for ms in course.click_ms]
+    times = [*np.percentile(click_ms, [50, 95]), np.median([course.preparation_ms for course in courses])]
+    return [*counts, *missed, *ious, *map(float, times)]
+
+
+def format_row(name: str, method: str, figures: Sequence[float]) -> list[str]:
+    """Returns the cells of a row of the table."""
+    counts, missed, ious, times = figures[:2], figures[2:4], figures[4:7], figures[7:]
+    return [
+        name,
+        method,
+        *(f"{value:.1f}" for value in counts),
+        *(f"{value:.0%}".replace("%", " %") for value in missed),
+        *(f"{value:.2f}" for value in ious),
+        *(f"{value:.0f}" for value in times),
+    ]
+
+
+def load_samples(root: Path, number: int, seed: int) -> list[Sample]:
+    """Reads at most `number` photographs with masks of a data set, drawn by the seed.
+
+    Raises:
+        ConfigError: If there is none.
+    """
+    records = load_dataset(detect_layout(root), root).records
+    masked = sorted((one for one in records if one.label and one.mask_file), key=lambda one: one.name)
+    drawn = random.Random(seed).sample(masked, min(number, len(masked)))
+    samples = [sample for sample in map(read, drawn) if sample.mask is not None and sample.mask.any()]
+    if not samples:
+        raise ConfigError(f"'{root}' has no defects with masks. Expected some: choose other --sets.")
+    return samples
+
+
+def measure(options: argparse.Namespace) -> str:
+    """Returns the table."""
+    methods: dict[str, Prepare] = {"GrabCut alone": prepare_grabcut, "clicks": prepare_clicks}
+    if options.encoder:
+        describe = load_encoder_features(options.encoder, options.encoder_weights)
+        methods[f"clicks, {options.encoder}"] = lambda image: prepare_clicks(image, describe)
+    numbers = "NoC@80", "NoC@85", "never 80", "never 85", *(f"IoU {number}" for number in SHOWN_CLICKS)
+    heading = ("set", "method", *numbers, "ms", "ms, 95 %", "ms to open")
+    rows, means = [], dict[str, list[list[float]]]()
+    for name in options.sets:
+        samples = load_samples(options.data / name, options.photographs, options.seed)
+        for method, prepare in methods.items():
+            courses = [simulate(prepare, one.image, np.asarray(one.mask) > 0) for one in samples]
+            means.setdefault(method, []).append(summarize(courses))
+            rows.append(format_row(f"{name} ({len(samples)})", method, means[method][-1]))
+            print(*rows[-1], sep=" | ", file=sys.stderr, flush=True)
+    for method, figures in means.items():
+        rows.append(format_row("mean", method, np.mean(figures, axis=0).tolist()))
+    return f"{markdown_table(heading, rows)}\n\n{_describe(options)}"
+
+
+def _describe(options: argparse.Namespace) -> str:
+    machine: Mapping[str, str] = describe_machine()
+    text = (
+        f"At most {options.photographs} photographs of a set, seed {options.seed}; {machine['processor']}, "
+        f"{machine['date']}. never 80: share whose IoU is below 0.80 after all {MAX_CLICKS} clicks; IoU 3: "
+        "mean after 3 clicks; ms: processor time of a click, median and 95th percentile, and of opening a "
+        f"photograph. GrabCut works on photographs of at most {GRABCUT_PX // 1000},000 pixels."
+    )
+    return textwrap.fill(text, LINE_WIDTH, break_on_hyphens=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measures, prints the table and writes it."""
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.clicks", description=(__doc__ or "").split("\n")[0]
+    )
+    add = parser.add_argument
+    add("data", type=Path, metavar="DATA", help="folder with one folder for each data set")
+    add("--sets", nargs="+", default=list(SETS), metavar="NAME", help=f"default: {' '.join(SETS)}")
+    add("--photographs", type=int, default=16, metavar="N", help="of each set (default: %(default)s)")
+    add("--seed", type=parse_seed, default=0, metavar="N")
+    add(
+        "--encoder",
+        metavar="NAME",
+        help="also measure with the features of an encoder, for example mobilenet",
+    )
+    add("--encoder-weights", default="imagenet", metavar="FILE")
+    add(
+        "--write",
+        type=Path,
+        metavar="FILE",
+        help=f"Markdown file whose table between two {MARKER} is replaced",
+    )
+    options = parser.parse_args(arguments)
+    with clean_exit(group="train"):
+        if options.write is not None:
+            split_marked(options.write, MARKER)
+        text = measure(options)
+        print(text)
+        if options.write is not None:
+            replace_marked(options.write, text, MARKER)
+
+
+if __name__ == "__main__":
+    main()

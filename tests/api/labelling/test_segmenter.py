@@ -1,0 +1,167 @@
+import cv2
+import numpy as np
+import pytest
+
+from api.errors import RequestError
+from api.labelling.clicks import Click
+from api.labelling.segmenter import ClickSegmenter
+from api.labelling.windows import Box
+
+
+def iou(mask, truth):
+    return np.count_nonzero((mask > 0) & truth) / np.count_nonzero((mask > 0) | truth)
+
+
+def surface(height, width, seed=0):
+    """Noisy texture around 120."""
+    noise = np.random.default_rng(seed).normal(0, 6, (height, width)).astype(np.float32)
+    return 120 + cv2.GaussianBlur(noise, (0, 0), 1.0) * 2
+
+
+def with_defect(image, draw, brightness=50.0):
+    """The photograph with a darker defect, and its mask."""
+    truth = np.zeros(image.shape[:2], np.uint8)
+    draw(truth)
+    soft = cv2.GaussianBlur(truth.astype(np.float32), (0, 0), 0.7)
+    photograph = image * (1 - soft) + brightness * soft
+    return np.clip(photograph, 0, 255).astype(np.uint8), truth > 0
+
+
+@pytest.fixture(scope="module")
+def blob():
+    return with_defect(
+        surface(200, 240), lambda mask: cv2.ellipse(mask, (90, 110), (24, 14), 30, 0, 360, 1, -1)
+    )
+
+
+@pytest.fixture(scope="module")
+def scratch():
+    points = np.array([[20, 150], [90, 120], [150, 125], [220, 60]], np.int32)
+    return with_defect(surface(200, 240), lambda mask: cv2.polylines(mask, [points], False, 1, 4))
+
+
+def test_one_click_segments_a_blob_and_a_thin_scratch(blob, scratch):
+    assert iou(ClickSegmenter(blob[0]).segment([Click(90, 110, True)]), blob[1]) > 0.8
+    assert iou(ClickSegmenter(scratch[0]).segment([Click(90, 120, True)]), scratch[1]) > 0.6
+
+
+def test_grey_with_a_channel_axis_and_colour_give_a_mask_of_the_same_form(blob):
+    grey = ClickSegmenter(blob[0]).segment([Click(90, 110, True)])
+    assert grey.dtype == np.uint8
+    assert set(np.unique(grey)) == {0, 255}
+    np.testing.assert_array_equal(ClickSegmenter(blob[0][..., None]).segment([Click(90, 110, True)]), grey)
+    colour = np.stack([blob[0], 255 - blob[0], blob[0]], axis=-1)
+    assert iou(ClickSegmenter(colour).segment([Click(90, 110, True)]), blob[1]) > 0.8
+
+
+def test_a_click_that_is_no_defect_removes_what_was_wrong():
+    """Two blobs that touch: the second one is not part of the defect."""
+
+    def draw(mask):
+        cv2.circle(mask, (80, 100), 15, 1, -1)
+        cv2.circle(mask, (108, 100), 15, 1, -1)
+
+    photograph, both = with_defect(surface(200, 240), draw)
+    truth = both.copy()
+    truth[:, 94:] = False
+    segmenter = ClickSegmenter(photograph)
+    before = iou(segmenter.segment([Click(80, 100, True)]), truth)
+    after = segmenter.segment([Click(80, 100, True), Click(110, 100, False)])
+    assert after[100, 110] == 0
+    assert after[100, 80] == 255
+    assert iou(after, truth) > max(before, 0.7)
+
+
+def test_other_defects_need_a_click_or_keep_similar():
+    def draw(mask):
+        cv2.circle(mask, (50, 100), 12, 1, -1)
+        cv2.circle(mask, (180, 60), 12, 1, -1)
+
+    photograph, truth = with_defect(surface(200, 240), draw)
+    click, other = Click(50, 100, True), Click(180, 60, True)
+    assert ClickSegmenter(photograph).segment([click])[60, 180] == 0
+    assert ClickSegmenter(photograph, keep_similar=True).segment([click])[60, 180] == 255
+    assert iou(ClickSegmenter(photograph).segment([click, other]), truth) > 0.75
+
+
+def test_every_click_has_its_class_in_the_mask(blob):
+    generator = np.random.default_rng(3)
+    clicks = [
+        Click(int(x), int(y), bool(is_defect))
+        for x, y, is_defect in zip(
+            generator.integers(0, 240, 15),
+            generator.integers(0, 200, 15),
+            generator.integers(0, 2, 15),
+            strict=True,
+        )
+    ]
+    mask = ClickSegmenter(blob[0]).segment(clicks)
+    assert [mask[click.y, click.x] > 0 for click in clicks] == [click.is_defect for click in clicks]
+
+
+def test_the_mask_depends_on_the_clicks_alone(blob):
+    clicks = [Click(90, 110, True), Click(60, 90, False), Click(105, 120, True)]
+    segmenter = ClickSegmenter(blob[0])
+    first = segmenter.segment(clicks[:1])
+    third = segmenter.segment(clicks)
+    np.testing.assert_array_equal(segmenter.segment(clicks[:1]), first)  # two clicks withdrawn
+    np.testing.assert_array_equal(ClickSegmenter(blob[0]).segment(clicks), third)
+
+
+def test_without_a_click_on_a_defect_the_mask_is_empty(blob):
+    segmenter = ClickSegmenter(blob[0])
+    assert not segmenter.segment([]).any()
+    assert not segmenter.segment([Click(90, 110, False), Click(3, 3, False)]).any()
+    assert iou(segmenter.segment([Click(3, 3, False), Click(90, 110, True)]), blob[1]) > 0.7
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 50), (50, 1), (1, 1, 3), (40, 40)])
+def test_photographs_without_structure(shape):
+    segmenter = ClickSegmenter(np.full(shape, 90, np.uint8))
+    mask = segmenter.segment([Click(0, 0, True)])
+    assert mask.shape == shape[:2]
+    assert mask[0, 0] == 255
+    assert segmenter.segment([Click(0, 0, True), Click(0, 0, False)])[0, 0] == 0
+
+
+def test_a_mask_to_start_from_stays_and_clicks_correct_it(blob):
+    photograph, truth = blob
+    start = np.zeros(truth.shape, np.uint8)
+    start[truth] = 1
+    cv2.circle(start, (200, 40), 10, 1, -1)  # a false alarm of a model
+    segmenter = ClickSegmenter(photograph, start=start)
+    assert iou(segmenter.segment([]), start > 0) == 1
+    corrected = segmenter.segment([Click(200, 40, False)])
+    assert corrected[40, 200] == 0
+    assert iou(corrected, truth) > 0.9
+
+
+def test_nothing_outside_the_box_is_a_defect(blob):
+    box = Box(80, 100, 120, 140)
+    mask = ClickSegmenter(blob[0], box=box).segment([Click(90, 110, True)])
+    assert box.crop(mask).any()
+    box.crop(mask)[:] = 0
+    assert not mask.any()
+
+
+def test_a_start_or_box_that_does_not_fit_is_rejected(blob):
+    with pytest.raises(RequestError, match=r"shape \[3, 4\]. Expected .* \[200, 240\]"):
+        ClickSegmenter(blob[0], start=np.zeros((3, 4), np.uint8))
+    for box in (Box(0, 0, 241, 10), Box(5, 5, 5, 9), Box(-1, 0, 3, 3)):
+        with pytest.raises(RequestError, match="Expected a box inside the photograph"):
+            ClickSegmenter(blob[0], box=box)
+
+
+def test_large_photographs_are_segmented_in_a_window():
+    """A small defect at full resolution, and one that is larger than the first window."""
+
+    def draw(mask):
+        cv2.circle(mask, (1500, 1100), 9, 1, -1)
+        cv2.ellipse(mask, (600, 600), (420, 300), 0, 0, 360, 1, -1)
+
+    photograph, truth = with_defect(surface(1300, 1700), draw)
+    segmenter = ClickSegmenter(photograph)
+    small = segmenter.segment([Click(1500, 1100, True)])
+    assert iou(small, truth & (np.arange(1700) > 1200)) > 0.75
+    large = segmenter.segment([Click(600, 600, True)])
+    assert iou(large, truth & (np.arange(1700) < 1200)) > 0.8
