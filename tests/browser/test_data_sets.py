@@ -115,6 +115,23 @@ def test_single_photographs_are_added_without_labels_and_failures_are_named(visi
     assert photographs(service, number) == {"a": None, "b": None, SCRIPT: None}
 
 
+def test_a_photograph_is_pasted(visit, service, create):
+    number = create("Pasted")
+    page = visit(service.address).open(f"datasets?id={number}")
+    expect(page.locator("#summary")).to_have_text("No photographs.")
+    page.evaluate(
+        """bytes => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([Uint8Array.from(bytes)], "image.png", { type: "image/png" }));
+            document.dispatchEvent(new ClipboardEvent("paste", { clipboardData: transfer }));
+        }""",
+        list(encode_png(part_image(80))),
+    )
+    expect(page.locator("#summary")).to_have_text("1 photograph shown")
+    (name,) = photographs(service, number)
+    assert name.startswith("Pasted ")
+
+
 def test_folder_is_packed_and_its_labels_are_read(visit, service, create, tmp_path):
     number = create("Folder", ())
     for name, content in toy_files(8).items():
