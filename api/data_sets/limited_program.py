@@ -14,7 +14,7 @@ from pathlib import Path
 
 SET_DEATH_SIGNAL = 1
 """PR_SET_PDEATHSIG of prctl(2), Linux."""
-OOM_SCORE, MOST_LIKELY = Path("/proc/self/oom_score_adj"), "1000"
+OOM_SCORE, MAX_SCORE = Path("/proc/self/oom_score_adj"), "1000"
 """When memory is short, the system ends this process, not the service."""
 NICENESS = 10
 """Inspections come first."""
@@ -36,7 +36,7 @@ def limit_process(memory_bytes: int) -> None:
     if os.getppid() != parent:  # it ended before the signal was set
         raise SystemExit(1)
     with suppress(OSError):  # not Linux
-        OOM_SCORE.write_text(MOST_LIKELY)
+        OOM_SCORE.write_text(MAX_SCORE)
     os.nice(NICENESS)
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
