@@ -1,6 +1,5 @@
 """One job of a training worker, from the lease to its end."""
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from segdec.artifact.signatures import write_signature
 from segdec.errors import SegdecError, ServiceError
 from training.worker.data_folder import fetch_data, remove_unused
 from training.worker.file_sets import (
+    LOG,
     MODEL,
     RUNS,
     describe_position,
@@ -23,6 +23,7 @@ from training.worker.file_sets import (
     result_names,
     upload_files,
 )
+from training.worker.progress import ProgressReport
 from training.worker.service_connection import Job, LeaseLostError, ServiceConnection, is_temporary
 from training.worker.trainer_process import DATA, TrainerProcess, fit_command
 
@@ -35,11 +36,6 @@ RETRY_S = 10.0
 """Seconds after a failed upload of a checkpoint or a result."""
 GRACE_S = 240.0
 """Seconds that the training has to save a checkpoint when the worker stops."""
-MAX_EVENTS, MAX_EVENT_CHARACTERS, MAX_EVENT_VALUES = 100, 60_000, 3000
-"""Events of a heartbeat, characters and values of their JSON, which the service limits; a comma counts as a
-value.
-"""
-LINES_PER_EVENT = 5
 MIN_FREE_BYTES = 256 * 1024**2
 """Free space below which a failed job is given to another worker."""
 EXIT_ERROR = 2
@@ -89,11 +85,7 @@ class JobRun:
         self._began = clock()
         self._beat_at = self._retry_at = float("-inf")
         self._is_training, self._is_ending, self._stops_early = False, False, False
-        self._progress: dict[str, Any] = {"phase": "fetching data"}
-        self._events: list[dict[str, Any]] = []
-        self._logged: set[tuple[str, int, int]] = set()
-        self._has_steps = False
-        self._stages: dict[int, str] = {}
+        self._report = ProgressReport(self._job_folder / RUNS / job.model / LOG)
         self._uploaded, self._panel_at = "", 0.0
         self._process: TrainerProcess | None = None
 
@@ -140,9 +132,9 @@ class JobRun:
         shutil.rmtree(runs, ignore_errors=True)
         shutil.rmtree(self._job_folder / MODEL, ignore_errors=True)
         if self._job.checkpoint is not None:
-            self._set_phase("fetching the checkpoint")
+            self._report.set_phase("fetching the checkpoint")
             self._repeat(self._restore)
-            self._logged = {_key(record) for record in self._log_records()}
+            self._report.skip_logged()
             found = list_checkpoint(self._job_folder, self._job.model)
             self._uploaded = found[0] if found else ""
 
@@ -152,7 +144,7 @@ class JobRun:
         )
 
     def _note_fetched(self, number: int, total: int) -> None:
-        self._progress |= {"photographs": number, "of_photographs": total}
+        self._report.progress |= {"photographs": number, "of_photographs": total}
         self._beat()
 
     def _restore(self) -> None:
@@ -165,19 +157,19 @@ class JobRun:
 
     def _train(self) -> int:
         """Trains; returns the exit code of the training."""
-        self._set_phase("training")
+        self._report.set_phase("training")
         self._is_training = True
         process = self._process = TrainerProcess(self._make_command(self._job), self._job_folder)
         while (code := process.poll()) is None:
-            self._add_lines(process.read_lines())
-            self._read_log()
+            self._report.add_lines(process.read_lines())
+            self._report.read_log()
             self._beat()
-            if self._stops_early and self._has_steps:  # before that there is nothing to evaluate
+            if self._stops_early and self._report.has_steps:  # before that there is nothing to evaluate
                 process.stop_with_best()
             self._upload_progress()
             self._sleep(POLL_S)
-        self._add_lines(process.finish())
-        self._read_log()
+        self._report.add_lines(process.finish())
+        self._report.read_log()
         return code
 
     def _upload_progress(self) -> None:
@@ -201,7 +193,7 @@ class JobRun:
         name, paths = found
         with frozen_copy(self._job_folder, paths) as (root, copies):
             files = upload_files(self._service, self._job, root, copies, self._beat)
-        self._service.send_checkpoint(self._job, files, describe_position(name, self._stages))
+        self._service.send_checkpoint(self._job, files, describe_position(name, self._report.stages))
         self._uploaded = name
 
     def _upload_panel(self) -> None:
@@ -211,34 +203,6 @@ class JobRun:
             self._panel_at = changed_at
 
     # === Progress ===
-
-    def _set_phase(self, phase: str) -> None:
-        self._progress = {"phase": phase}
-
-    def _add_lines(self, lines: Sequence[str]) -> None:
-        for start in range(0, len(lines), LINES_PER_EVENT):
-            self._events.append({"kind": "output", "content": list(lines[start : start + LINES_PER_EVENT])})
-
-    def _read_log(self) -> None:
-        """Adds new records of the training's log to the events, and the latest ones to the progress."""
-        for record in self._log_records():
-            self._stages[record["stage_index"]] = record["stage"]
-            if _key(record) not in self._logged:
-                self._logged.add(_key(record))
-                self._has_steps = True
-                self._events.append({"kind": "metrics", "content": record})
-                self._progress |= {"stage": record["stage"], "step": record["step"]}
-                shown = ("loss",) if record["kind"] == "train" else ("average_precision", "pixel_f1")
-                self._progress |= {name: record[name] for name in shown if name in record}
-        self._progress["elapsed_s"] = round(self._clock() - self._began)
-
-    def _log_records(self) -> list[dict[str, Any]]:
-        path = self._job_folder / RUNS / self._job.model / "log.jsonl"
-        records = []
-        for line in path.read_text("utf-8").splitlines() if path.exists() else ():
-            with suppress(ValueError):  # a line that is being written
-                records.append(json.loads(line))
-        return records
 
     def _beat(self, *, force: bool = False) -> None:
         """Sends a heartbeat if it is due, and follows the answer.
@@ -264,15 +228,16 @@ class JobRun:
 
     def _send_heartbeat(self) -> str:
         """Sends the progress and the first events; returns what the service answers."""
-        sent = _first_events(self._events)
+        sent, report = self._report.first_events(), self._report
+        report.progress["elapsed_s"] = round(self._clock() - self._began)
         command = self._service.heartbeat(
-            self._job, is_training=self._is_training, progress=self._progress, events=sent
+            self._job, is_training=self._is_training, progress=report.progress, events=sent
         )
-        del self._events[: len(sent)]
+        report.drop_events(len(sent))
         return command
 
     def _send_all_events(self) -> None:
-        while self._events:
+        while self._report.first_events():
             self._send_heartbeat()
 
     # === End ===
@@ -281,7 +246,7 @@ class JobRun:
         assert self._process is not None
         model = self._job_folder / MODEL
         if code == 0 or (self._stops_early and (model / "manifest.json").exists()):
-            self._set_phase("uploading the model")
+            self._report.set_phase("uploading the model")
             self._repeat(self._upload_result)
         elif code == EXIT_ERROR:
             if self._is_disk_full(self._process.describe_end()):
@@ -329,7 +294,7 @@ class JobRun:
             while self._process.poll() is None and self._clock() < until:
                 self._beat()
                 self._sleep(POLL_S)
-            self._read_log()
+            self._report.read_log()
             with suppress(ServiceError, OSError):
                 self._upload_checkpoint()
         self._end("released", "The worker stopped.")
@@ -357,24 +322,6 @@ class JobRun:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.finish()
-
-
-def _key(record: dict[str, Any]) -> tuple[str, int, int]:
-    """Returns what identifies a record of a log."""
-    return record["kind"], record["stage_index"], record["step"]
-
-
-def _first_events(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns as many of the events as a heartbeat may have."""
-    sent: list[dict[str, Any]] = []
-    characters = values = 0
-    for event in events[:MAX_EVENTS]:
-        text = json.dumps(event)
-        characters, values = characters + len(text), values + sum(map(text.count, ",[{"))
-        if sent and (characters > MAX_EVENT_CHARACTERS or values > MAX_EVENT_VALUES):
-            break
-        sent.append(event)
-    return sent
 
 
 def describe_model(folder: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from segdec.artifact import open_artifact
 from segdec.artifact.signatures import TrustedKeys, generate_key_pair, read_private_key
 from segdec.errors import ServiceError
 from tests.api.training_jobs.training_service import JOBS
-from training.worker import job_run
+from training.worker import progress
 from training.worker.job_run import WorkerDiskFullError, WorkerStoppedError
 
 pytest.importorskip("tensorflow")
@@ -189,7 +189,7 @@ async def _write_result(training, job_id, folder):
 
 
 def test_progress_is_reported(service, work, monkeypatch):
-    monkeypatch.setattr(job_run, "MAX_EVENTS", 3)
+    monkeypatch.setattr(progress, "MAX_EVENTS", 3)
     job_id = service.order(service.data_set, minutes=3)
     reported = []
     work(steps=4, change=OnPath("/end", lambda: reported.append(service.show(job_id)["progress"])))
