@@ -1,4 +1,4 @@
-# make demo · make test · make check · make serve MODEL=runs/demo/model · make bench · make bench-serving
+# make studio · make demo · make test · make check · make serve MODEL=runs/demo/model · make bench · make bench-serving
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -7,9 +7,10 @@ PORT   ?= 8000
 
 SERVING_BENCHMARKS := overhead recording overload replicas memory_bound
 
-.PHONY: help install demo demo-loop test test-all test-loaded check image-test scale-test licences sbom audit notes serve bench bench-serving clean
+.PHONY: help install studio demo demo-loop test test-all test-loaded check image-test scale-test licences sbom audit notes serve bench bench-serving clean
 
 help:
+	@echo "make studio   the service with data sets, labelling and training in the browser, on PORT ($(PORT)); files in runs/studio"
 	@echo "make demo     toy data -> training -> report -> artifact -> HTTP answer, in runs/demo"
 	@echo "make demo-loop  inspect -> review -> export -> retrain -> shadow -> promote, on synthetic parts, in runs/demo_loop"
 	@echo "make install  the development environment in $(VENV); test, check and bench install it by themselves;"
@@ -62,6 +63,9 @@ $(VENV)/pip-installed: constraints.txt
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP_INSTALL) pip
 	@touch $@
+
+studio: $(PRODUCT)
+	@$(BIN)/python -m examples.studio --port $(PORT)
 
 demo: $(PRODUCT)
 	@$(BIN)/python -m examples.demo

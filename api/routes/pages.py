@@ -64,13 +64,14 @@ LINE = PageEntry("/line", "Line", "line")
 PARTS = PageEntry("/parts", "Parts", "parts")
 DATA_SETS = PageEntry("/datasets", "Data sets", "datasets", "reviewer")
 TRENDS = PageEntry("/trends", "Trends", "trends", "quality")
+TRAIN = PageEntry("/train", "Train", "train", "reviewer")
 MODELS = PageEntry("/models", "Models", "models")
 SETTINGS = PageEntry("/settings", "Settings", "settings")
 CHANGES = PageEntry("/changes", "Changes", "changes", "quality")
 LABEL = PageEntry("/label", "Label", "label", "reviewer")
 PART = PageEntry("/parts/{record_id}", "Part", "part")
 API = PageEntry("/docs", "API", "docs")
-RECORD_PAGES = (INSPECTION, LINE, REVIEW, PARTS, TRENDS, DATA_SETS, MODELS, SETTINGS, CHANGES)
+RECORD_PAGES = (INSPECTION, LINE, REVIEW, PARTS, TRENDS, DATA_SETS, TRAIN, MODELS, SETTINGS, CHANGES)
 """The pages with a link to each, if a record is kept."""
 
 

@@ -19,6 +19,7 @@ PAGES = (
     *(pages.INSPECTION, pages.LINE, pages.REVIEW, pages.PARTS),
     *(pages.TRENDS, pages.DATA_SETS, pages.MODELS, pages.CHANGES, pages.PART, pages.SETTINGS),
     pages.LABEL,
+    pages.TRAIN,
 )
 FUNCTIONS = {"translate": 1, "translateCount": 2, "translate_count": 2}
 """Functions that translate, with the number of texts that they are passed."""

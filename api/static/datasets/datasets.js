@@ -9,6 +9,7 @@ import { DataSetList } from "./data_set_list.js";
 import { Findings } from "./findings.js";
 import { ImportList } from "./import_list.js";
 import { Labels } from "./labels.js";
+import { showSteps } from "./next_steps.js";
 import { PhotographSheet } from "./photograph_sheet.js";
 import { DataSetRequests } from "./requests.js";
 import { Upload } from "./upload.js";
@@ -22,6 +23,7 @@ const id = new URLSearchParams(location.search).get("id");
 async function showDataSet() {
   const found = await attempt(credentials, () => requests.find(id));
   if (!found) return;
+  const jobs = await requests.trainings(id).catch(() => []); // the page works without them
   const { user } = await currentSession();
   const mayChange = !user || EDITORS.includes(user.role);
   const refresh = async () => present((await requests.find(id).catch(() => null)) ?? found);
@@ -35,12 +37,12 @@ async function showDataSet() {
   function present(dataSet) {
     document.title = dataSet.name;
     setText(byId("name"), dataSet.name);
+    showSteps(dataSet, jobs);
     labels.show(dataSet);
     sheet.offer(dataSet);
   }
 
   byId("data-set").hidden = false;
-  byId("label-link").href = `label?data_set=${id}`;
   present(found);
   if (mayChange) new Upload(id, requests, { onImport: () => imports.load(), onAdded: reload });
   await Promise.all([sheet.load(), imports.load(), versions.load(), findings.load()]);

@@ -22,6 +22,12 @@ export class DataSetRequests {
     return this.#json(pathOf(id));
   }
 
+  /** The newest trainings of a data set. */
+  async trainings(id) {
+    const { jobs } = await this.#json("v1/training/jobs?limit=200");
+    return jobs.filter(({ data_set: dataSet }) => dataSet === Number(id));
+  }
+
   addClass(id, name) {
     return this.#json(pathOf(id), "PATCH", { add_classes: [name] });
   }

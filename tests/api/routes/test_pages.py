@@ -48,7 +48,10 @@ OF_RECORD = ["./line", "./review", "./parts", "./trends"]
     ("record", "links"),
     [
         ("off", ["./", "./models", "./docs"]),
-        ("required", ["./", *OF_RECORD, "./datasets", "./models", "./settings", "./changes", "./docs"]),
+        (
+            "required",
+            ["./", *OF_RECORD, "./datasets", "./train", "./models", "./settings", "./changes", "./docs"],
+        ),
     ],
 )
 def test_pages_link_to_the_served_pages(make_app, serve, tmp_path, record, links):

@@ -16,7 +16,7 @@ from segdec.errors import ConfigError
 
 PAGES = {
     *("/", "/review", "/line", "/parts", "/trends", "/datasets", "/label"),
-    *("/models", "/settings", "/changes", "/docs"),
+    *("/train", "/models", "/settings", "/changes", "/docs"),
 }
 PART = "/parts/{record_id}"
 FOLDERS = {

@@ -1,0 +1,53 @@
+// The steps from photographs to a model in use, and which one is next.
+
+import { byId, createElement } from "../shared/dom.js";
+import { formatNumber, translate } from "../shared/language.js";
+
+const MIN_LABELS = 2; // of good and of defective photographs; fewer train nothing
+
+/** Shows the steps for a data set; `jobs` are its trainings, the newest first. */
+export function showSteps({ id, counts }, jobs) {
+  const done = jobs.find(({ state }) => state === "done");
+  const running = jobs.find(({ state }) => ["queued", "leased", "running"].includes(state));
+  const used = jobs.some((job) => job.used);
+  const good = counts.labels.good ?? 0;
+  const defective = counts.labelled - good - (counts.labels.ignore ?? 0);
+  const steps = [
+    {
+      title: translate("Label photographs"),
+      note: translate("{good} good, {defective} defective, {unlabelled} without a label", numbers({ good, defective, unlabelled: counts.unlabelled })),
+      href: `label?data_set=${id}`,
+      isDone: Math.min(good, defective) >= MIN_LABELS,
+    },
+    {
+      title: translate("Train a model"),
+      note: running ? translate("A training runs.") : "",
+      href: running ? `train?job=${running.id}` : `train?data_set=${id}`,
+      isDone: Boolean(done),
+    },
+    {
+      title: translate("Use the model"),
+      note: done ? `${done.model} ${done.version}` : "",
+      href: done ? `train?job=${done.id}` : "train",
+      isDone: used,
+    },
+    { title: translate("Inspect a photograph"), note: "", href: "./", isDone: false },
+  ];
+  const next = steps.findIndex(({ isDone }) => !isDone);
+  byId("steps").replaceChildren(...steps.map((step, at) => item(step, at === next)));
+}
+
+function item({ title, note, href, isDone }, isNext) {
+  const link = createElement("a", "", title);
+  link.href = href;
+  if (isNext) {
+    link.classList.add("button", "primary");
+    link.setAttribute("aria-current", "step");
+  }
+  const mark = createElement("span", "mark", isDone ? "✓" : "");
+  return createElement("li", "", mark, link, createElement("span", "hint", note));
+}
+
+function numbers(values) {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, formatNumber(value)]));
+}

@@ -1,0 +1,150 @@
+// One training: its state, curves, predictions, log and result.
+
+import { byId, createElement, setText } from "../shared/dom.js";
+import { formatDecimals, formatNumber, translate } from "../shared/language.js";
+import { timeText } from "../shared/plant_time.js";
+import { saveFile } from "../shared/save_file.js";
+import { Curves } from "./curves.js";
+import { durationText, elapsedShare, isEnded, ratingText, stateText } from "./job_text.js";
+
+const MAX_LINES = 2000;
+
+export class JobDetail {
+  /** Calls `onChanged()` after an action; `run(act)` runs a request and shows its error. */
+  constructor(id, requests, { run, onChanged }) {
+    Object.assign(this, { id, requests, run, onChanged });
+    this.curves = new Curves();
+    this.after = 0; // the last event
+    this.lines = [];
+    this.panelStep = null; // position of the training at which the picture was fetched
+    byId("report").href = `v1/training/jobs/${id}/report`;
+    byId("report").addEventListener("click", (event) => this.#openReport(event));
+  }
+
+  /** Fetches what has changed; returns whether the training has ended. */
+  async refresh() {
+    const job = await this.requests.job(this.id);
+    this.#showState(job);
+    this.#showOutcome(job);
+    await this.#readEvents();
+    await this.#showPanel(job);
+    return isEnded(job);
+  }
+
+  #showState(job) {
+    setText(byId("job-name"), `${job.model} ${job.version}`);
+    setText(byId("job-state"), stateText(job));
+    byId("job-state").dataset.state = job.state;
+    const share = elapsedShare(job);
+    byId("job-progress").hidden = share === null;
+    byId("job-progress").value = share ?? 0;
+    setText(byId("job-reason"), job.reason ?? "");
+    this.#showFacts(job);
+    this.#showButtons(job);
+  }
+
+  #showFacts(job) {
+    const { progress, settings, checkpoint } = job;
+    const left = progress?.elapsed_s === undefined ? null : Math.max(0, 60 * settings.minutes - progress.elapsed_s);
+    const facts = [
+      [translate("Data set"), translate("{data_set}, version {version}", { data_set: job.data_set_name, version: job.data_set_version })],
+      [translate("Ordered"), `${timeText(job.created_at)}${job.created_by ? ` · ${job.created_by}` : ""}`],
+      [translate("Time limit"), translate("{minutes} min", { minutes: formatNumber(settings.minutes) })],
+      [translate("Position"), progress?.stage && translate("stage {stage}, step {step}", { stage: progress.stage, step: formatNumber(progress.step) })],
+      [translate("Photographs fetched"), progress?.of_photographs && `${formatNumber(progress.photographs)} / ${formatNumber(progress.of_photographs)}`],
+      [translate("Time left, at most"), job.state === "running" && left !== null && durationText(left)],
+      [translate("Checkpoint"), checkpoint && `${checkpoint.position} · ${timeText(checkpoint.at)}`],
+      [translate("In the folder of models"), job.used && `${timeText(job.used.at)} · ${job.used.who}`],
+    ];
+    showFacts(byId("job-facts"), facts.filter(([, text]) => text));
+  }
+
+  #showButtons(job) {
+    const buttons = [];
+    if (job.state === "running" && !job.request) buttons.push(this.#button(translate("End with the best weights so far"), "stop"));
+    if (!isEnded(job) && job.request !== "cancel") buttons.push(this.#button(translate("Cancel"), "cancel"));
+    if (job.state === "failed") buttons.push(this.#button(translate("Continue"), "continue"));
+    if (job.state === "done" && !job.used) buttons.push(this.#button(translate("Use the model"), "use", "primary"));
+    if (job.used) {
+      const link = createElement("a", "primary", translate("Open Models"));
+      link.classList.add("button");
+      link.href = "models";
+      buttons.push(link);
+    }
+    byId("job-buttons").replaceChildren(...buttons);
+  }
+
+  #button(text, action, className = "") {
+    const button = createElement("button", className, text);
+    button.type = "button";
+    button.dataset.needs = "engineer";
+    button.addEventListener("click", () => this.run(async () => {
+      button.disabled = true;
+      await this.requests.change(this.id, action);
+      await this.onChanged();
+    }));
+    return button;
+  }
+
+  #showOutcome({ outcome }) {
+    byId("outcome").hidden = !outcome;
+    if (!outcome) return;
+    const { rating, metrics = {}, warnings = [] } = outcome;
+    byId("rating").dataset.level = rating?.level ?? "";
+    byId("rating").replaceChildren(
+      createElement("strong", "", rating ? ratingText(rating.level) : translate("not rated")),
+      ...[rating?.reason, ...(rating?.advice ?? []), ...warnings].filter(Boolean).map((sentence) => createElement("p", "", sentence)),
+    );
+    const { good, defective, false_positives: alarms, false_negatives: missed } = metrics;
+    const facts = [
+      [translate("Missed defects"), translate("{count} of {total}", { count: missed, total: defective }), missed],
+      [translate("False alarms"), translate("{count} of {total}", { count: alarms, total: good }), alarms],
+      ["AP", formatDecimals(metrics.average_precision ?? 0, 3), metrics.average_precision],
+      ["AUROC", formatDecimals(metrics.auroc ?? 0, 3), metrics.auroc],
+      [translate("IoU of masks"), formatDecimals(metrics.pixel_iou ?? 0, 3), metrics.pixel_iou],
+    ];
+    showFacts(byId("metrics"), facts.filter(([, , value]) => value !== undefined && value !== null));
+  }
+
+  async #readEvents() {
+    for (let more = true; more; ) {
+      const { events, next_after: next } = await this.requests.events(this.id, this.after);
+      this.after = events.at(-1)?.id ?? this.after;
+      const contents = (kind) => events.filter((event) => event.kind === kind).map(({ content }) => content);
+      this.curves.add(contents("metrics"));
+      this.#addLines(contents("output").flat());
+      byId("states").append(...events.filter(({ kind }) => kind === "state").map(({ at, content }) => createElement("li", "", createElement("time", "", timeText(at)), ` ${content}`)));
+      more = next !== null;
+    }
+  }
+
+  #addLines(lines) {
+    if (!lines.length) return;
+    const output = byId("output");
+    const atEnd = output.scrollTop + output.clientHeight >= output.scrollHeight - 20;
+    this.lines = [...this.lines, ...lines].slice(-MAX_LINES);
+    output.textContent = this.lines.join("\n");
+    if (atEnd) output.scrollTop = output.scrollHeight;
+  }
+
+  async #showPanel({ has_panel: hasPanel, progress, state }) {
+    const step = `${state} ${progress?.stage} ${progress?.step}`;
+    if (!hasPanel || step === this.panelStep) return;
+    this.panelStep = step;
+    const former = byId("panel").src;
+    byId("panel").src = URL.createObjectURL(await this.requests.panel(this.id));
+    if (former) URL.revokeObjectURL(former);
+    byId("panel-section").hidden = false;
+  }
+
+  /** Opens the report in a new tab. A link cannot send a key, so with one the report is downloaded. */
+  #openReport(event) {
+    if (!this.requests.credentials.key) return;
+    event.preventDefault();
+    this.run(async () => saveFile(await this.requests.report(this.id), `training-${this.id}-report.html`));
+  }
+}
+
+function showFacts(list, facts) {
+  list.replaceChildren(...facts.flatMap(([name, text]) => [createElement("dt", "", name), createElement("dd", "", text)]));
+}

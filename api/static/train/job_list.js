@@ -1,0 +1,49 @@
+// The list of trainings and the list of workers.
+
+import { byId, createElement, setText } from "../shared/dom.js";
+import { formatDecimals, translate } from "../shared/language.js";
+import { timeText } from "../shared/plant_time.js";
+import { elapsedShare, ratingText, stateText } from "./job_text.js";
+
+/** Shows the trainings as links. */
+export function showJobs(jobs) {
+  setText(byId("no-job"), jobs.length ? "" : translate("No training yet."));
+  byId("jobs").replaceChildren(...jobs.map((job) => jobItem(job)));
+}
+
+/** Shows the workers; without any, how to start one. */
+export function showWorkers(workers) {
+  const none = translate("No worker has asked for jobs yet. On a machine with this product: python -m training worker --url ADDRESS --key-file FILE");
+  setText(byId("no-worker"), workers.length ? "" : none);
+  byId("no-worker").hidden = workers.length > 0;
+  byId("workers").replaceChildren(...workers.map(({ name, machine, job, seen_at: seenAt, problem }) => {
+    const state = job ? translate("trains {job}", { job }) : translate("last seen {time}", { time: timeText(seenAt) });
+    const facts = [machineText(machine), state, problem].filter(Boolean).join(" · ");
+    return createElement("li", "", createElement("strong", "", name), createElement("span", "", facts));
+  }));
+}
+
+function jobItem(job) {
+  const link = createElement("a", "", `${job.model} ${job.version}`);
+  link.href = `train?job=${job.id}`;
+  const source = translate("{data_set}, version {version}", { data_set: job.data_set_name, version: job.data_set_version });
+  const facts = createElement("span", "", `${source} · ${timeText(job.created_at)}`);
+  const item = createElement("li", "", link, stateBadge(job), facts);
+  const share = elapsedShare(job);
+  if (share !== null) item.append(Object.assign(createElement("progress", ""), { max: 1, value: share }));
+  return item;
+}
+
+function stateBadge(job) {
+  const level = job.outcome?.rating?.level;
+  const precision = job.outcome?.metrics?.average_precision;
+  const parts = [stateText(job), level && ratingText(level), precision !== undefined && precision !== null && `AP ${formatDecimals(precision, 3)}`];
+  const badge = createElement("em", "", parts.filter(Boolean).join(" · "));
+  badge.dataset.state = job.state;
+  return badge;
+}
+
+function machineText({ system, cpus, gpus }) {
+  const gpuText = Number(gpus) ? translate("GPUs: {count}", { count: gpus }) : translate("no GPU");
+  return [system, cpus && translate("processors: {count}", { count: cpus }), gpuText].filter(Boolean).join(", ");
+}

@@ -1,0 +1,160 @@
+"""The page of trainings in a real browser, with the real service; the worker trains nothing."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from segdec import __version__
+from segdec.images import encode_png
+from tests.browser.conftest import contrast, serving
+from training.worker.file_sets import upload_files
+from training.worker.service_connection import Job, ServiceConnection, WorkerIdentity
+
+KEY = "of-a-worker"
+IDENTITY = WorkerIdentity("gpu-1", __version__, {"system": "Linux", "cpus": "16", "gpus": "2"})
+RATING = {"level": "weak", "reason": "6 of 40 defective photographs pass.", "advice": ["Label more defects."]}
+METRICS = {"average_precision": 0.93, "false_negatives": 6, "defective": 40}
+OUTCOME = {"rating": RATING, "metrics": METRICS}
+
+
+@dataclass
+class Studio:
+    """A service with a data set, and its worker."""
+
+    address: str
+    worker: ServiceConnection
+
+    def lease(self) -> Job:
+        job = self.worker.lease(IDENTITY)
+        assert job is not None
+        return job
+
+    def beat(self, job: Job, step: int, *events: dict) -> str:
+        """Reports a step; returns what the worker must do."""
+        progress = {"phase": "training", "stage": "joint", "step": step, "elapsed_s": 60}
+        return self.worker.heartbeat(job, is_training=True, progress=progress, events=events)
+
+
+@pytest.fixture
+def studio(tmp_path) -> Iterator[Studio]:
+    keys = tmp_path / "train.keys"
+    keys.write_text(f"gpu:{hashlib.sha256(KEY.encode()).hexdigest()}")
+    with (
+        serving(tmp_path, local_role="engineer", train_keys=keys) as service,
+        httpx.Client(base_url=service.address) as http,
+        ServiceConnection(service.address, KEY) as worker,
+    ):
+        created = http.post("v1/data-sets", json={"name": "Small brackets!", "classes": ["scratch", "dent"]})
+        path = f"v1/data-sets/{created.json()['id']}/photographs"
+        for value, label in enumerate(("good", "scratch", "dent", "good")):
+            photograph = encode_png(np.full((40, 60), 90 + value, np.uint8))
+            sent = http.post(path, content=photograph, headers={"Content-Type": "image/png"}).json()
+            annotation = f"{path}/{sent['photograph']['id']}/annotation"
+            assert http.put(annotation, json={"label": label, "based_on": None}).status_code == 200
+        yield Studio(service.address, worker)
+
+
+def record(kind: str, stage: int, step: int, **numbers: float) -> dict:
+    content = {
+        "kind": kind,
+        "stage": ("segment", "joint")[stage],
+        "stage_index": stage,
+        "step": step,
+        **numbers,
+    }
+    return {"kind": "metrics", "content": content}
+
+
+def finish(worker: ServiceConnection, job: Job, folder: Path) -> None:
+    """Uploads a result and ends the job."""
+    (folder / "model").mkdir()
+    (folder / "model" / "manifest.json").write_text("{}")
+    (folder / "report.html").write_text("<h1>Report</h1>")
+    paths = [folder / name for name in ("model/manifest.json", "report.html")]
+    worker.send_result(job, upload_files(worker, job, folder, paths, lambda: None))
+    worker.end(job, "done", "", OUTCOME)
+
+
+@pytest.mark.slow
+def test_a_training_is_ordered_watched_and_ended(visit, studio, tmp_path):
+    window = visit(studio.address)
+    page = window.open("datasets?id=1")
+    page.locator("#steps [aria-current=step]", has_text="Train a model").click()
+    expect(page.locator("#no-worker")).to_contain_text("python -m training worker")
+    expect(page.locator("#version-note")).to_have_text("4 labelled photographs: 2 good, 1 dent, 1 scratch")
+    assert page.locator("input[name=model]").input_value() == "small_brackets"
+    page.locator("input[name=minutes]").fill("2")
+    page.locator("summary", has_text="More settings").click()
+    page.locator("#class-boxes label", has_text="dent").click()
+    page.locator("button", has_text="Start training").click()
+    expect(page.locator("#job-state")).to_have_text("waits for a worker")
+    job = studio.lease()
+    assert (job.settings.minutes, job.settings.classes) == (2, ["scratch"])
+    events = [record("train", 0, step, loss=1 / step) for step in (10, 20)]
+    events += [
+        record("val", 1, 5, average_precision=0.9, pixel_f1=0.5),
+        {"kind": "output", "content": ["step 5"]},
+    ]
+    assert studio.beat(job, 5, *events) == "continue"
+    expect(page.locator("#job-state")).to_have_text("runs · worker gpu-1")
+    expect(page.locator("#job-facts")).to_contain_text("stage joint, step 5")
+    expect(page.locator("#job-facts")).to_contain_text("1 min 0 s")
+    expect(page.locator("#loss canvas")).to_be_visible()
+    assert page.locator("#quality").evaluate("part => part.chart.data[0]") == [
+        25
+    ]  # after 20 steps of the first stage
+    expect(page.locator("#output")).to_have_text("step 5")
+    studio.worker.send_panel(job, encode_png(np.full((40, 60, 3), 90, np.uint8)))
+    studio.beat(job, 6)
+    expect(page.locator("#panel")).to_be_visible()
+    window.screenshot("train-running", full_page=True)
+    page.locator("button", has_text="End with the best weights so far").click()
+    expect(page.locator("#job-state")).to_contain_text("is being ended")
+    assert studio.beat(job, 7) == "stop"
+    finish(studio.worker, job, tmp_path)
+    expect(page.locator("#job-state")).to_have_text("done · worker gpu-1")
+    expect(page.locator("#rating")).to_contain_text("6 of 40 defective photographs pass.")
+    expect(page.locator("#rating")).to_contain_text("Label more defects.")
+    assert page.locator("#metrics").inner_text().split("\n") == ["Missed defects", "6 of 40", "AP", "0.930"]
+    assert contrast(page, "#rating strong") >= 4.5
+    with page.context.expect_page() as opened:
+        page.locator("#report").click()
+    expect(opened.value.locator("h1")).to_have_text("Report")
+    window.screenshot("train-done", full_page=True)
+    window.open("datasets?id=1")
+    expect(page.locator("#steps [aria-current=step]")).to_have_text("Use the model")
+    window.screenshot("data-set-steps")
+    window.open("train")
+    expect(page.locator("#jobs li")).to_contain_text("small_brackets 1")
+    expect(page.locator("#jobs em")).to_contain_text("weak · AP 0.930")
+    expect(page.locator("#workers")).to_contain_text("GPUs: 2")
+
+
+@pytest.mark.slow
+def test_a_failed_training_says_why_and_is_continued(visit, studio):
+    page = visit(studio.address).open("train")
+    page.locator("button", has_text="Start training").click()
+    expect(page.locator("#job-state")).to_have_text("waits for a worker")
+    studio.worker.end(studio.lease(), "failed", "The disk is full.")
+    expect(page.locator("#job-reason")).to_contain_text("The disk is full.")
+    page.locator("#job-buttons button", has_text="Continue").click()
+    expect(page.locator("#job-state")).to_contain_text("waits for a worker")
+    page.locator("button", has_text="Cancel").click()
+    expect(page.locator("#job-state")).to_contain_text("cancelled")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_page_fits_screens_and_phones(visit, studio, language):
+    for width, height in ((1920, 1080), (1024, 768), (390, 844)):
+        window = visit(studio.address, viewport={"width": width, "height": height}, locale=language)
+        page = window.open("train")
+        expect(page.locator("#version-note")).not_to_be_empty()
+        window.screenshot(f"train-{width}-{language}")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
