@@ -21,6 +21,7 @@ from api.inspection.encoded_photograph import warm_up_decoder
 from api.inspection.inspector import Inspector
 from api.inspection.memory_metrics import MemoryMetrics
 from api.inspection.open_uploads import OpenUpload, UploadLimit
+from api.labelling.open_photographs import OpenPhotographs
 from api.metrics import Metrics
 from api.models.file_update import FileUpdate
 from api.models.labels import CANDIDATE, LabelChange
@@ -132,6 +133,7 @@ class Service:
             settings, metrics, self.receivers.sinks, self.receivers.set_zone
         )
         self.data_sets = _create_data_sets(settings, self.recording)
+        self.open_photographs = OpenPhotographs()
         self.data_set_jobs = _create_data_set_jobs(settings, self.data_sets)
         self.training = _create_training(settings, self.recording)
         self.shadowing = Shadowing(

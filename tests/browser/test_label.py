@@ -121,6 +121,47 @@ def test_photographs_are_labelled_by_keys_with_masks_of_several_classes(labels, 
 
 
 @pytest.mark.slow
+def test_clicks_mark_a_region_and_are_undone(labels, open_page):
+    labels.add(1)
+    page = open_page().page
+    shows(page, "0.png")
+    page.keyboard.press("s")
+    box = page.locator("#picture").bounding_box()
+    scale = box["width"] / WIDTH
+    page.mouse.click(box["x"] + 14.5 * scale, box["y"] + 10.5 * scale)
+    expect(page.locator("#save-text")).to_have_text("Save scratch with the mask")
+    page.keyboard.press("z")
+    expect(page.locator("#save-text")).to_have_text("Save scratch without a mask")
+    page.mouse.click(box["x"] + 14.5 * scale, box["y"] + 10.5 * scale)
+    expect(page.locator("#save-text")).to_have_text("Save scratch with the mask")
+    page.locator("#next-region").click()
+    page.keyboard.press("Enter")
+    expect(page.locator("#unlabelled")).to_have_text("0 without a label")
+    expected = np.zeros((HEIGHT, WIDTH), bool)
+    expected[8:14, 10:20] = True
+    found = labels.mask(0) == 1
+    assert (found & expected).sum() / (found | expected).sum() > 0.7  # a spot of 60 px
+
+
+STORED_STEPS = """async () => {
+    const answer = (request) => new Promise((resolve) => (request.onsuccess = () => resolve(request.result)));
+    const database = await answer(indexedDB.open("segdec.drafts"));
+    const drafts = await answer(database.transaction("drafts").objectStore("drafts").getAll());
+    database.close();
+    return drafts[0]?.state.done.length ?? 0;
+}"""
+
+
+def wait_for_draft(page: Page, steps: int) -> None:
+    """Waits until the browser has stored a draft with this number of steps."""
+    for _ in range(600):
+        if page.evaluate(STORED_STEPS) == steps:
+            return
+        page.wait_for_timeout(50)
+    pytest.fail("The draft is not stored.")
+
+
+@pytest.mark.slow
 def test_an_unsaved_mask_and_its_undo_survive_a_reload(labels, open_page):
     labels.add(1)
     page = open_page().page
@@ -128,6 +169,7 @@ def test_an_unsaved_mask_and_its_undo_survive_a_reload(labels, open_page):
     page.keyboard.press("x")
     drag(page, (10.2, 8.2), (19.8, 13.8))
     drag(page, (30.2, 20.2), (32.8, 21.8))
+    wait_for_draft(page, 2)
     page.reload()
     shows(page, "0.png")
     expect(page.locator("#step-undo")).to_be_enabled()
@@ -153,6 +195,7 @@ def test_two_people_never_have_the_same_photograph(labels, open_page):
     second.page.close()
     first.page.keyboard.press("g")
     shows(first.page, "1.png")
+    expect(first.page.locator("#unlabelled")).to_have_text("5 without a label")
     assert labels.labels()[0] == "good"
 
 

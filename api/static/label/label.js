@@ -4,6 +4,7 @@ import { byId, setText } from "../shared/dom.js";
 import { translate, translateCount } from "../shared/language.js";
 import { Credentials } from "../shared/credentials.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
+import { ClickTool } from "../shared/mask_editor/click_tool.js";
 import { bindKeys } from "../shared/mask_editor/keyboard.js";
 import { MaskEditor } from "../shared/mask_editor/mask_editor.js";
 import { writeGrey } from "../shared/png.js";
@@ -27,6 +28,11 @@ const queue = new PhotographQueue(requests, parts, onQueueChange);
 const editor = new MaskEditor({
   onChange: onMaskChange,
   offersIgnored: true,
+  makeClickTool: (settings) => new ClickTool({
+    ...settings,
+    segment: (clicks) => requests.segment(shown.id, clicks),
+    onProblem: (error) => panel.showNotice(error.message),
+  }),
 });
 const panel = new LabelPanel({ onGood: () => saveWhole("good"), onClass: chooseClass });
 

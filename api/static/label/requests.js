@@ -60,4 +60,13 @@ export class Requests extends RecordRequests {
     const options = { method: "PUT", headers: JSON_TYPE, body: JSON.stringify(sent) };
     return this.json(`${this.path}/photographs/${id}/annotation`, options);
   }
+
+  /** The region {left, top, width, height, pixels} that clicks [{x, y, is_defect}] describe; null if it is empty. */
+  async segment(id, clicks) {
+    const options = { method: "POST", headers: JSON_TYPE, body: JSON.stringify({ clicks }) };
+    const { left, top, png } = await this.json(`${this.path}/photographs/${id}/segment`, options);
+    if (png === null) return null;
+    const bytes = Uint8Array.from(atob(png), (character) => character.charCodeAt(0));
+    return { left, top, ...(await readGrey(bytes)) };
+  }
 }

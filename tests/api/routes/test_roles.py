@@ -76,6 +76,7 @@ reviewer       PUT             /v1/data-sets/{data_set_id}/photographs/{photogra
 reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}/annotations
 reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}/image
 reviewer       POST DELETE     /v1/data-sets/{data_set_id}/photographs/{photograph_id}/lease
+reviewer       POST            /v1/data-sets/{data_set_id}/photographs/{photograph_id}/segment
 reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}/mask
 reviewer       GET             /v1/data-sets/{data_set_id}/versions
 reviewer       GET             /v1/data-sets/{data_set_id}/versions/compare

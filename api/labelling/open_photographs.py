@@ -1,0 +1,30 @@
+"""Photographs that people label now, prepared for clicks."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+
+from api.labelling.segmenter import ClickSegmenter
+
+MAX_BYTES = 2**28
+"""Size of the decoded photographs that stay prepared; the latest one stays in any case."""
+
+
+class OpenPhotographs:
+    """Keeps the photographs that were used last prepared, so that a click takes little time."""
+
+    def __init__(self) -> None:
+        self._segmenters: OrderedDict[bytes, ClickSegmenter] = OrderedDict()
+        self._opening = asyncio.Lock()
+
+    async def find(self, sha256: bytes, prepare: Callable[[], Awaitable[ClickSegmenter]]) -> ClickSegmenter:
+        """Returns the segmenter of a photograph, known by the digest of its file; `prepare` makes it."""
+        async with self._opening:
+            found = self._segmenters.pop(sha256, None) or await prepare()
+            self._segmenters[sha256] = found
+            while len(self._segmenters) > 1 and self._bytes() > MAX_BYTES:
+                self._segmenters.popitem(last=False)
+            return found
+
+    def _bytes(self) -> int:
+        return sum(segmenter.photograph.nbytes for segmenter in self._segmenters.values())

@@ -1,0 +1,80 @@
+"""Regions from clicks over HTTP; how well they fit is measured by benchmarks/clicks.py."""
+
+import base64
+
+import numpy as np
+import pytest
+
+from segdec.images import decode_mask_values, encode_png
+from tests.api.engineer_client import EngineerClient
+from tests.api.routes.conftest import problem
+
+PNG = {"Content-Type": "image/png"}
+HEIGHT, WIDTH = 80, 120
+
+
+@pytest.fixture(scope="module")
+def engineer(tmp_path_factory):
+    """A client that all tests of this module share."""
+    with EngineerClient(tmp_path_factory.mktemp("record")) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def photograph(engineer):
+    """The path of a dark photograph with a bright square."""
+    pixels = np.random.default_rng(0).integers(50, 60, (HEIGHT, WIDTH)).astype(np.uint8)
+    pixels[20:40, 30:50] += 120
+    created = engineer.post("/v1/data-sets", json={"name": "Squares", "classes": ["dent"]}).json()
+    path = f"/v1/data-sets/{created['id']}/photographs"
+    sent = engineer.post(path, content=encode_png(pixels), headers=PNG).json()
+    return f"{path}/{sent['photograph']['id']}"
+
+
+def click(x, y, is_defect=True):
+    return {"x": x, "y": y, "is_defect": is_defect}
+
+
+def region(engineer, photograph, *clicks):
+    """Returns the mask that the service answers, [HEIGHT, WIDTH]."""
+    answer = engineer.post(f"{photograph}/segment", json={"clicks": list(clicks)})
+    assert answer.status_code == 200, answer.text
+    found, mask = answer.json(), np.zeros((HEIGHT, WIDTH), np.uint8)
+    if found["png"] is not None:
+        data = base64.b64decode(found["png"])
+        part = decode_mask_values(data, "the region", max_pixels=HEIGHT * WIDTH, classes=None)
+        top, left = found["top"], found["left"]
+        mask[top : top + part.shape[0], left : left + part.shape[1]] = part
+    return mask
+
+
+def test_a_click_on_a_defect_marks_it_and_a_click_beside_it_corrects(engineer, photograph):
+    square = np.zeros((HEIGHT, WIDTH), bool)
+    square[20:40, 30:50] = True
+    found = region(engineer, photograph, click(40, 30)) > 0
+    assert (found & square).sum() / (found | square).sum() > 0.9
+    corrected = region(engineer, photograph, click(40, 30), click(48, 30, is_defect=False)) > 0
+    assert corrected[30, 40] and not corrected[30, 48]
+    again = region(engineer, photograph, click(40, 30)) > 0
+    np.testing.assert_array_equal(again, found)
+    assert not region(engineer, photograph, click(5, 5, is_defect=False)).any()
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"clicks": []}, (400, "bad_json")),
+        ({"clicks": [{"x": 1, "y": -1, "is_defect": True}]}, (400, "bad_json")),
+        ({"clicks": [{"x": 1.5, "y": 1, "is_defect": True}]}, (400, "bad_json")),
+        ({"clicks": [click(WIDTH, 1)]}, (400, "bad_click")),
+        ({"clicks": 201 * [click(1, 1)]}, (400, "bad_json")),
+    ],
+)
+def test_invalid_clicks_are_rejected(engineer, photograph, body, expected):
+    assert problem(engineer.post(f"{photograph}/segment", json=body)) == expected
+
+
+def test_an_unknown_photograph_is_not_found(engineer, photograph):
+    path = photograph.rpartition("/")[0]
+    answer = engineer.post(f"{path}/999/segment", json={"clicks": [click(1, 1)]})
+    assert problem(answer) == (404, "photograph_not_found")
