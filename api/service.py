@@ -397,9 +397,9 @@ def _create_data_sets(settings: Settings, recording: Recording) -> "DataSetStore
     """Creates the data sets beside the record; None if no record is kept."""
     if recording.record is None:
         return None
-    from api.data_sets.data_set_store import create_data_set_store  # needs the group `record`
+    from api.data_sets.data_set_store import DataSetStore  # needs the group `record`
 
-    return create_data_set_store(settings, recording.record)
+    return DataSetStore(settings, recording.record)
 
 
 def _create_data_set_jobs(settings: Settings, data_sets: "DataSetStore | None") -> "BackgroundJobs | None":
@@ -415,9 +415,9 @@ def _create_training(settings: Settings, recording: Recording) -> "TrainingStore
     """Creates the training jobs beside the record; None if no record is kept."""
     if recording.record is None:
         return None
-    from api.training_jobs.training_store import create_training_store  # needs the group `record`
+    from api.training_jobs.training_store import TrainingStore  # needs the group `record`
 
-    return create_training_store(settings, recording.record)
+    return TrainingStore(settings, recording.record)
 
 
 def _log_failure(work: "Future[None]") -> None:

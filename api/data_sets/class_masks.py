@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from api.data_sets.names import IGNORE
-from api.data_sets.stored_files import NewFile
+from api.data_sets.new_file import NewFile
 from api.errors import RequestError
 from segdec.config import GOOD
 from segdec.images import decode_mask_values, encode_png

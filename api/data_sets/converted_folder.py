@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from api.data_sets.class_masks import IGNORED, make_class_mask
+from api.data_sets.new_file import NewFile
 from api.data_sets.photographs import NewPhotograph
-from api.data_sets.stored_files import NewFile
 from api.errors import RequestError
 from segdec.config import GOOD
 from segdec.images import decode_mask_values, read_file, read_size

@@ -9,13 +9,13 @@ from sqlalchemy import Connection, RowMapping, Select, insert, select, update
 
 from api.data_sets.definitions import find_data_set
 from api.data_sets.names import printable
+from api.data_sets.new_file import NewFile
 from api.data_sets.schemas import (
     KnownPhotograph,
     MissingPhotographs,
     PhotographPage,
     StoredPhotograph,
 )
-from api.data_sets.stored_files import NewFile
 from api.errors import RequestError
 from api.records.queries import add_audit_entry
 from api.records.review.leases import is_free

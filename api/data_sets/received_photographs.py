@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, select, update
 
-from api.data_sets.stored_files import NewFile
+from api.data_sets.new_file import NewFile
 from api.inference.memory_budget import BYTES_PER_PIXEL, MemoryBudget, PhotographCost
 from api.inspection.encoded_photograph import EncodedPhotograph
 from api.records.tables import data_set_files

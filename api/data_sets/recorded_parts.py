@@ -10,9 +10,9 @@ from api.data_sets.annotations import NewAnnotation, annotate
 from api.data_sets.class_masks import make_class_mask
 from api.data_sets.definitions import classes_of, find_data_set, set_classes
 from api.data_sets.names import extend_classes
+from api.data_sets.new_file import NewFile
 from api.data_sets.photographs import AddedPhotograph, NewPhotograph, add_photograph, find_photograph
 from api.data_sets.schemas import AddedParts
-from api.data_sets.stored_files import NewFile
 from api.errors import RequestError
 from api.records.filters import Filters
 from api.records.queries import add_audit_entry, with_pictures

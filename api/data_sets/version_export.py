@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from api.data_sets.class_masks import IGNORED, NAME
-from api.data_sets.data_set_store import get_file
 from api.data_sets.names import IGNORE
 from api.data_sets.versions import Entry, ExportedVersion, list_files, read_manifest
 from api.errors import RequestError
 from api.records.coco_regions import find_regions
+from api.records.record_files import get_file
 from api.records.storage.pictures import PictureStore
 from api.records.zip_stream import ZipStream
 from segdec.config import GOOD

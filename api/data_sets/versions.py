@@ -15,8 +15,8 @@ from sqlalchemy import Connection, RowMapping, insert, select
 
 from api.data_sets.definitions import classes_of, find_data_set
 from api.data_sets.names import IGNORE
+from api.data_sets.new_file import NewFile
 from api.data_sets.schemas import Version, VersionCounts, VersionList
-from api.data_sets.stored_files import NewFile
 from api.errors import RequestError
 from api.records.queries import add_audit_entry
 from api.records.tables import (

@@ -1,6 +1,5 @@
 """Training jobs as the routes use them: rows in the database of the record, chunks of files in a store."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,16 +10,15 @@ from typing import TypeVar, TypeVarTuple
 
 from sqlalchemy import Connection, Engine, update
 
-from api.data_sets.stored_files import check_same_record, remove_orphans, store_with_rows
-from api.errors import RequestError, service_unavailable
+from api.errors import RequestError
 from api.records.database import write_transaction
 from api.records.record import Record
-from api.records.recording import open_picture_store
-from api.records.storage.pictures import FolderPictures, PictureStore
+from api.records.record_files import RecordFiles
+from api.records.storage.pictures import PictureStore
+from api.records.stored_files import store_with_rows
 from api.records.tables import training_chunks
 from api.settings import Settings
 from api.training_jobs.file_sets import delete_chunk_rows, find_missing, find_unused
-from segdec.errors import ConfigError
 
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
@@ -52,16 +50,12 @@ class TrainingStore:
 
     Every coroutine raises RequestError 503 `record_unavailable` if database or store cannot be used now.
 
-    Args:
-        record: The record.
-        open_chunks: Returns the store of the chunks.
-        retry_after_s: `Retry-After` of answers while the store cannot be used.
+    Nothing is read or written before they are used.
     """
 
-    def __init__(self, record: Record, open_chunks: Callable[[], PictureStore], retry_after_s: int) -> None:
-        self._record, self._open_chunks, self._retry_after_s = record, open_chunks, retry_after_s
-        self._opening = asyncio.Lock()
-        self._chunks: PictureStore | None = None
+    def __init__(self, settings: Settings, record: Record) -> None:
+        self._record = record
+        self._chunks = RecordFiles(record, settings, FOLDER, training_chunks)
 
     async def read(self, query: Callable[[Connection, *Args], T], *args: *Args) -> T:
         """Runs a query in a thread and returns its result."""
@@ -73,12 +67,12 @@ class TrainingStore:
 
     async def store_chunk(self, chunk: NewChunk, check: Callable[[Connection], object]) -> None:
         """Stores a chunk durably if `check` does not raise."""
-        stored = await self._open()
+        stored = await self._chunks.open()
         await self._record.write_all(lambda engine: store_chunk(engine, stored, chunk, check))
 
     async def find_missing(self, digests: Sequence[bytes]) -> list[bytes]:
         """Returns those chunks that are not stored."""
-        stored = await self._open()
+        stored = await self._chunks.open()
 
         def find(connection: Connection) -> list[bytes]:
             missing = set(find_missing(connection, digests))
@@ -92,16 +86,11 @@ class TrainingStore:
         Raises:
             RequestError: 404 `file_lost` if the store does not have it any more.
         """
-        stored = await self._open()
-        found = await self._record.run_in_thread(lambda: stored.get(digest))
-        if found is None:
-            detail = f"The file {digest.hex()} is lost: the store does not have it. Restore it from a backup."
-            raise RequestError(404, "file_lost", detail)
-        return found
+        return await self._chunks.read(digest)
 
     async def delete_unused(self, now: datetime) -> None:
         """Deletes chunks of former checkpoints; a failure is logged, and made up for by the next call."""
-        stored = await self._open()
+        stored = await self._chunks.open()
         try:
             await self._record.write_all(lambda engine: delete_unused_chunks(engine, stored, now))
         except RequestError as error:
@@ -110,25 +99,6 @@ class TrainingStore:
     async def run_in_thread(self, function: Callable[[], T]) -> T:
         """Runs a slow function in a thread."""
         return await self._record.run_in_thread(function)
-
-    async def _open(self) -> PictureStore:
-        """Returns the store of the chunks; the first call checks it and removes chunks without a row."""
-        async with self._opening:
-            if self._chunks is None:
-                try:
-                    self._chunks = await self._record.read_all(self._initialize)
-                except ConfigError as error:
-                    logger.error("Files of training jobs cannot be used: %s", error)
-                    detail = "The files of training jobs belong to another record, see the log."
-                    raise service_unavailable("record_unavailable", detail, self._retry_after_s) from error
-            return self._chunks
-
-    def _initialize(self, engine: Engine) -> PictureStore:
-        stored = self._open_chunks()
-        with write_transaction(engine) as connection:
-            check_same_record(connection, stored, training_chunks)
-            remove_orphans(connection, stored, list(stored.marked()), training_chunks)
-        return stored
 
 
 def store_chunk(
@@ -141,7 +111,7 @@ def store_chunk(
         arrived = update(training_chunks).where(training_chunks.c.sha256 == chunk.sha256)
         connection.execute(arrived.values(stored_at=chunk.stored_at))
 
-    store_with_rows(engine, stored, [chunk], change, training_chunks)
+    store_with_rows(engine, stored, [chunk], training_chunks, change)
 
 
 def delete_unused_chunks(engine: Engine, stored: PictureStore, now: datetime) -> int:
@@ -155,16 +125,3 @@ def delete_unused_chunks(engine: Engine, stored: PictureStore, now: datetime) ->
         delete_chunk_rows(connection, unused)
         stored.delete(*unused)
     return len(unused)
-
-
-def create_training_store(settings: Settings, record: Record) -> TrainingStore:
-    """Creates the training jobs beside a record; nothing is read or written before they are used."""
-
-    def open_chunks() -> PictureStore:
-        if settings.record_pictures is None:
-            return FolderPictures(settings.record_folder / FOLDER)
-        pictures = open_picture_store(f"{settings.record_pictures.rstrip('/')}/{FOLDER}")
-        assert pictures is not None
-        return pictures
-
-    return TrainingStore(record, open_chunks, settings.retry_after_s)

@@ -22,10 +22,10 @@ from sqlalchemy import Connection, insert
 
 from api.data_sets.data_set_store import FOLDER
 from api.data_sets.definitions import create_data_set
-from api.data_sets.stored_files import check_same_record
 from api.records.database import open_database, write_transaction
 from api.records.initialization import DATABASE, initialize_record
 from api.records.storage.pictures import FolderPictures
+from api.records.stored_files import check_same_record
 from api.records.tables import data_set_annotations, data_set_files, data_set_photographs
 from benchmarks.harness import Target, benchmark_parser, finish
 from benchmarks.serving.stub_service import start_stub
@@ -129,7 +129,7 @@ def write_data_sets(url: str, folder: Path, photographs: int) -> None:
     initialize_record(engine, folder, None)
     chance = random.Random(0)
     with write_transaction(engine) as connection:
-        check_same_record(connection, FolderPictures(folder / FOLDER))
+        check_same_record(connection, FolderPictures(folder / FOLDER), data_set_files)
         for number in range(DATA_SETS):
             data_set_id = create_data_set(connection, f"set {number}", ["scratch", "dent"], "benchmark", NOW)
             write_photographs(connection, data_set_id, number, photographs, chance)

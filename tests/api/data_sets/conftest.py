@@ -2,10 +2,10 @@ import pytest
 from sqlalchemy import insert
 
 from api.data_sets.definitions import create_data_set
-from api.data_sets.stored_files import check_same_record
 from api.records.database import write_transaction
 from api.records.storage.pictures import FolderPictures
-from api.records.tables import store
+from api.records.stored_files import check_same_record
+from api.records.tables import data_set_files, store
 from tests.api.data_sets.filled_data_set import NOW, FilledDataSet
 
 
@@ -20,6 +20,6 @@ def filled(engine, stored):
     """A data set with the classes `scratch` and `dent`, without photographs."""
     with write_transaction(engine) as connection:
         connection.execute(insert(store), {"id": "the record", "bytes": 0})
-        check_same_record(connection, stored)
+        check_same_record(connection, stored, data_set_files)
         number = create_data_set(connection, "Brackets", ["scratch", "dent"], "Ada", NOW)
     return FilledDataSet(engine, stored, number)

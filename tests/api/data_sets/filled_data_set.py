@@ -8,10 +8,12 @@ from sqlalchemy import Engine
 
 from api.data_sets.annotations import NewAnnotation, annotate
 from api.data_sets.class_masks import make_class_mask
+from api.data_sets.new_file import NewFile
 from api.data_sets.photographs import AddedPhotograph, NewPhotograph, add_photograph
-from api.data_sets.stored_files import NewFile, store_with_rows
 from api.data_sets.versions import create_version, take_snapshot
 from api.records.storage.pictures import PictureStore
+from api.records.stored_files import store_with_rows
+from api.records.tables import data_set_files
 from segdec.images import encode_png
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -61,7 +63,11 @@ class FilledDataSet:
     def write(self, change, *args, files=()):
         """Makes a change of this data set."""
         return store_with_rows(
-            self.engine, self.stored, files, lambda connection: change(connection, self.id, *args)
+            self.engine,
+            self.stored,
+            files,
+            data_set_files,
+            lambda connection: change(connection, self.id, *args),
         )
 
     def read(self, query, *args):

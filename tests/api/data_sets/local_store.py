@@ -2,7 +2,8 @@
 
 import asyncio
 
-from api.data_sets.stored_files import store_with_rows
+from api.records.stored_files import store_with_rows
+from api.records.tables import data_set_files
 
 
 class LocalStore:
@@ -17,5 +18,10 @@ class LocalStore:
 
     async def write(self, change, *args, files=()):
         return await asyncio.to_thread(
-            store_with_rows, self.engine, self.stored, files, lambda connection: change(connection, *args)
+            store_with_rows,
+            self.engine,
+            self.stored,
+            files,
+            data_set_files,
+            lambda connection: change(connection, *args),
         )

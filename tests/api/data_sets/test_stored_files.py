@@ -5,10 +5,11 @@ import errno
 import pytest
 from sqlalchemy import event, select
 
+from api.data_sets.new_file import NewFile
 from api.data_sets.photographs import NewPhotograph, PhotographFilters, add_photograph, list_photographs
-from api.data_sets.stored_files import NewFile, check_same_record, remove_orphans, store_with_rows
 from api.records.database import write_transaction
 from api.records.storage.object_pictures import ObjectPictures
+from api.records.stored_files import check_same_record, remove_orphans, store_with_rows
 from api.records.tables import data_set_files
 from segdec.errors import ConfigError
 from tests.api.data_sets.filled_data_set import NOW, photograph_file
@@ -88,8 +89,8 @@ def test_a_crash_before_the_commit_is_cleaned_at_the_next_start(filled):
     filled.stored.put(file.sha256, file.data)
     filled.stored.put(photograph_file(1).sha256, photograph_file(1).data)  # a crash after its commit
     with write_transaction(filled.engine) as connection:
-        check_same_record(connection, filled.stored)
-        remove_orphans(connection, filled.stored, list(filled.stored.marked()))
+        check_same_record(connection, filled.stored, data_set_files)
+        remove_orphans(connection, filled.stored, list(filled.stored.marked()), data_set_files)
     assert not filled.stored.contains(file.sha256) and filled.stored.contains(photograph_file(1).sha256)
     assert not list(filled.stored.marked())
 
@@ -117,7 +118,7 @@ def test_files_of_another_record_are_rejected_before_one_is_deleted(filled):
         pytest.raises(ConfigError, match="belong to the record another record, the database to the record"),
         filled.engine.connect() as connection,
     ):
-        check_same_record(connection, filled.stored)
+        check_same_record(connection, filled.stored, data_set_files)
     assert filled.stored.contains(file.sha256)
 
 
@@ -128,7 +129,7 @@ def test_a_lost_store_is_not_replaced_by_an_empty_one(filled, tmp_path):
         pytest.raises(ConfigError, match=r"belong to the record None.*restore both from one backup"),
         filled.engine.connect() as connection,
     ):
-        check_same_record(connection, empty)
+        check_same_record(connection, empty, data_set_files)
     assert empty.read_id() is None
 
 
@@ -137,13 +138,17 @@ def test_files_in_a_bucket(filled, bucket):
     stored, file = ObjectPictures(f"s3://{bucket}/record/data_sets"), photograph_file(1)
     new = NewPhotograph(file, "a")
     with pytest.raises(ZeroDivisionError):
-        store_with_rows(filled.engine, stored, [file], lambda _: 1 / 0)
+        store_with_rows(filled.engine, stored, [file], data_set_files, lambda _: 1 / 0)
     assert not stored.contains(file.sha256)
     with filled.engine.connect() as connection:
-        check_same_record(connection, stored)
+        check_same_record(connection, stored, data_set_files)
     assert stored.read_id() == "the record"
     store_with_rows(
-        filled.engine, stored, [file], lambda found: add_photograph(found, filled.id, new, "Ada", NOW)
+        filled.engine,
+        stored,
+        [file],
+        data_set_files,
+        lambda found: add_photograph(found, filled.id, new, "Ada", NOW),
     )
     assert stored.get(file.sha256) == file.data and not list(stored.marked())
 

@@ -4,10 +4,10 @@ import pytest
 from sqlalchemy import insert
 
 from api.data_sets.definitions import create_data_set
-from api.data_sets.stored_files import check_same_record
 from api.records.database import write_transaction
 from api.records.storage.pictures import FolderPictures
-from api.records.tables import store
+from api.records.stored_files import check_same_record
+from api.records.tables import data_set_files, store
 from api.training_jobs.jobs import NewJob, create_job
 from api.training_jobs.leases import Worker, lease_job
 from segdec import __version__
@@ -20,7 +20,7 @@ def fill(engine, stored):
     """Makes a data set with a version: a good photograph, and one with a scratch and an ignored area."""
     with write_transaction(engine) as connection:
         connection.execute(insert(store), {"id": "the record", "bytes": 0})
-        check_same_record(connection, stored)
+        check_same_record(connection, stored, data_set_files)
         number = create_data_set(connection, "Brackets", CLASSES, "Ada", NOW)
     filled = FilledDataSet(engine, stored, number)
     filled.annotate(filled.add(1).id, "good")

@@ -7,8 +7,8 @@ import pytest
 from api.data_sets.annotations import NewAnnotation, annotate
 from api.data_sets.class_masks import make_class_mask
 from api.data_sets.definitions import create_data_set
+from api.data_sets.new_file import NewFile
 from api.data_sets.photographs import NewPhotograph, add_photograph
-from api.data_sets.stored_files import NewFile
 from api.data_sets.versions import create_version, take_snapshot
 from datasets.layouts.toy import make_sample
 from segdec.images import encode_png

@@ -1,15 +1,12 @@
-"""Files of the data sets, and of training, each stored before its row.
+"""Files beside the record, each stored before its row.
 
 Until the row is committed, the file has a mark. After a crash, the first use deletes marked files without a
 row. The retention rules of the record do not concern these files.
 """
 
-import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection, Engine, Table, select
@@ -18,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.records.database import write_transaction
 from api.records.queries import insert_into
 from api.records.storage.pictures import STORE_ID, PictureStore
-from api.records.tables import data_set_files, store
+from api.records.tables import store
 from segdec.errors import ConfigError
 
 T = TypeVar("T")
@@ -37,40 +34,12 @@ class StorableFile(Protocol):
         """Digest of the content."""
 
 
-@dataclass(frozen=True)
-class NewFile:
-    """A file to be stored.
-
-    Attributes:
-        data: Its content.
-        format: `jpeg`, `png`, … of a photograph, `png` of a mask, `jsonl` of a manifest.
-        width: Of the upright picture, px; `height` likewise. None for a manifest.
-        thumbnail: JPEG of a photograph; None: it is made when it is needed.
-    """
-
-    data: bytes
-    format: str
-    width: int | None = None
-    height: int | None = None
-    thumbnail: bytes | None = None
-
-    @cached_property
-    def sha256(self) -> bytes:
-        """Digest of the content, the name of the file in the store."""
-        return hashlib.sha256(self.data).digest()
-
-    @property
-    def bytes(self) -> int:
-        """Size of the content."""
-        return len(self.data)
-
-
 def store_with_rows(
     engine: Engine,
     stored: PictureStore,
     files: Sequence[StorableFile],
+    table: Table,
     change: Callable[[Connection], T],
-    table: Table = data_set_files,
 ) -> T:
     """Stores files and makes a change that names them, in one transaction: both stay, or neither.
 
@@ -114,7 +83,7 @@ def _discard(engine: Engine, stored: PictureStore, digests: Sequence[bytes], tab
 
 
 def remove_orphans(
-    connection: Connection, stored: PictureStore, marked: Sequence[bytes], table: Table = data_set_files
+    connection: Connection, stored: PictureStore, marked: Sequence[bytes], table: Table
 ) -> None:
     """Deletes those marked files that have no row, and clears the marks of the others."""
     column = table.c.sha256
@@ -127,7 +96,7 @@ def remove_orphans(
     stored.delete(*set(marked) - known)
 
 
-def check_same_record(connection: Connection, stored: PictureStore, table: Table = data_set_files) -> None:
+def check_same_record(connection: Connection, stored: PictureStore, table: Table) -> None:
     """Rejects files of another record, which `remove_orphans` would delete; a new store gets the record's id.
 
     Raises:
