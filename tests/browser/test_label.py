@@ -143,6 +143,27 @@ def test_clicks_mark_a_region_and_are_undone(labels, open_page):
     assert (found & expected).sum() / (found | expected).sum() > 0.7  # a spot of 60 px
 
 
+@pytest.mark.slow
+def test_clicks_on_a_photograph_are_not_used_for_the_next_one(labels, open_page):
+    labels.add(2)
+    page = open_page().page
+    sent: list[list[dict]] = []
+    page.on(
+        "request",
+        lambda request: request.url.endswith("/segment") and sent.append(request.post_data_json["clicks"]),
+    )
+    for index, (x, y) in enumerate([(14.5, 10.5), (12.5, 9.5)]):
+        shows(page, f"{index}.png")
+        page.keyboard.press("s")
+        box = page.locator("#picture").bounding_box()
+        scale = box["width"] / WIDTH
+        page.mouse.click(box["x"] + x * scale, box["y"] + y * scale)
+        expect(page.locator("#save-text")).to_have_text("Save scratch with the mask")
+        page.keyboard.press("Enter")
+    expect(page.locator("#unlabelled")).to_have_text("0 without a label")
+    assert [[(click["x"], click["y"]) for click in clicks] for clicks in sent] == [[(14, 10)], [(12, 9)]]
+
+
 STORED_STEPS = """async () => {
     const answer = (request) => new Promise((resolve) => (request.onsuccess = () => resolve(request.result)));
     const database = await answer(indexedDB.open("segdec.drafts"));

@@ -102,7 +102,7 @@ export class Toolbar {
   /** Sets the task whose mask is edited, {drawing, defects: [{name, value}], hasClasses}, or null. */
   setTask(task) {
     this.tool?.hover(null);
-    this.tools.polygon.reset();
+    for (const tool of Object.values(this.tools)) tool?.reset?.(); // corners and clicks belong to one photograph
     this.task = task;
     this.value = task?.defects[0]?.value ?? 0;
     this.#showClasses();
