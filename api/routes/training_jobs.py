@@ -26,9 +26,11 @@ from api.routes.training_params import BODY_PROBLEMS, JobId, TrainingDep
 from api.training_jobs import job_view, jobs
 from api.training_jobs.file_sets import list_files
 from api.training_jobs.job_events import list_events
+from api.training_jobs.result_comparison import compare_results, read_predictions
 from api.training_jobs.schemas import (
     JobEventPage,
     JobState,
+    ResultComparison,
     TrainingJob,
     TrainingJobPage,
     TrainingWorkerList,
@@ -40,7 +42,8 @@ router = APIRouter(prefix="/v1/training", tags=["training"])
 
 MAX_PAGE_SIZE, MAX_EVENTS = 200, 1000
 MAX_MINUTES = 60 * 24 * 31
-REPORT = "report.html"
+REPORT, PREDICTIONS = "report.html", "predictions.csv"
+QueriedJob = Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_ID, description="id of a finished job")]
 READ, CHANGE = require_role("reviewer"), require_role("engineer")
 PROBLEMS = document_problems(400, 404, 503)
 
@@ -139,12 +142,25 @@ async def show_panel(training: TrainingDep, job_id: JobId) -> Response:
 @router.get("/jobs/{job_id}/report", response_class=HTMLResponse, responses=PROBLEMS, dependencies=READ)
 async def show_report(training: TrainingDep, job_id: JobId) -> HTMLResponse:
     """The report of the evaluation: a page in one file."""
+    return HTMLResponse(await _read_result(training, job_id, REPORT, "no_report"), headers=HEADERS)
+
+
+@router.get("/comparison", responses=document_problems(400, 404, 409, 503), dependencies=READ)
+async def compare_jobs(training: TrainingDep, first: QueriedJob, second: QueriedJob) -> ResultComparison:
+    """Compares two finished trainings on the photographs that both were measured on."""
+    files = [
+        await _read_result(training, job_id, PREDICTIONS, "no_predictions") for job_id in (first, second)
+    ]
+    return await training.run_in_thread(lambda: compare_results(*map(read_predictions, files)))
+
+
+async def _read_result(training: TrainingStore, job_id: int, name: str, code: str) -> bytes:
+    """Returns a file of the result of a job; raises RequestError 404 without one."""
     await training.read(jobs.find_job, job_id)
     files = {file.path: file for file in await training.read(list_files, job_id, "result")}
-    if REPORT not in files:
-        raise RequestError(404, "no_report", f"The training job {job_id} has no report: it is not done.")
-    chunks = [await training.read_chunk(bytes.fromhex(chunk)) for chunk in files[REPORT].chunks]
-    return HTMLResponse(b"".join(chunks), headers=HEADERS)
+    if name not in files:
+        raise RequestError(404, code, f"The training job {job_id} has no {name}: it is not done.")
+    return b"".join([await training.read_chunk(bytes.fromhex(chunk)) for chunk in files[name].chunks])
 
 
 @router.post("/jobs/{job_id}/cancel", responses=document_problems(400, 404, 409, 503), dependencies=CHANGE)

@@ -114,6 +114,36 @@ class TrainingWorkerList(AnswerPart):
     workers: list[TrainingWorker]
 
 
+class ResultRate(AnswerPart):
+    """A share of photographs, with its 95 % confidence interval."""
+
+    count: int
+    total: int
+    low: float = Field(description="of the share, 0…1")
+    high: float
+
+
+class ComparedResult(AnswerPart):
+    """The errors of a training on the photographs that both trainings have."""
+
+    missed: ResultRate = Field(description="defective photographs that are called good")
+    false_alarms: ResultRate = Field(description="good photographs that are not called good")
+    correct: ResultRate = Field(description="photographs with the right label; those for review are not")
+
+
+class ResultComparison(AnswerPart):
+    """Two trainings on the photographs that both were measured on."""
+
+    photographs: int
+    left_out: int = Field(description="photographs that only one has, or whose label has changed")
+    first: ComparedResult
+    second: ComparedResult
+    only_first_correct: int
+    only_second_correct: int
+    both_wrong: int
+    p_value: float = Field(description="of McNemar's exact test; below 0.05: more than chance")
+
+
 # === For workers ===
 
 

@@ -72,11 +72,13 @@ def record(kind: str, stage: int, step: int, **numbers: float) -> dict:
 
 
 def finish(worker: ServiceConnection, job: Job, folder: Path) -> None:
-    """Uploads a result and ends the job."""
-    (folder / "model").mkdir()
+    """Uploads a result that misses 4 of 4 defects, and ends the job."""
+    (folder / "model").mkdir(exist_ok=True)
     (folder / "model" / "manifest.json").write_text("{}")
     (folder / "report.html").write_text("<h1>Report</h1>")
-    paths = [folder / name for name in ("model/manifest.json", "report.html")]
+    rows = [f"{number},{'good' if number % 2 else 'scratch'},good\n" for number in range(8)]
+    (folder / "predictions.csv").write_text("name,true_label,predicted_label\n" + "".join(rows))
+    paths = [folder / name for name in ("model/manifest.json", "report.html", "predictions.csv")]
     worker.send_result(job, upload_files(worker, job, folder, paths, lambda: None))
     worker.end(job, "done", "", OUTCOME)
 
@@ -134,6 +136,21 @@ def test_a_training_is_ordered_watched_and_ended(visit, studio, tmp_path):
     expect(page.locator("#jobs li")).to_contain_text("small_brackets 1")
     expect(page.locator("#jobs em")).to_contain_text("weak · AP 0.930")
     expect(page.locator("#workers")).to_contain_text("GPUs: 2")
+
+
+@pytest.mark.slow
+def test_two_trainings_are_compared(visit, studio, tmp_path):
+    page = visit(studio.address).open("train")
+    for _ in range(2):
+        page.locator("button", has_text="Start training").click()
+        expect(page.locator("#job-state")).to_have_text("waits for a worker")
+        finish(studio.worker, studio.lease(), tmp_path)
+        expect(page.locator("#job-state")).to_contain_text("done")
+        page.goto(f"{studio.address}train")
+    page.locator("#jobs a", has_text="small_brackets 1").click()
+    page.locator("#other").select_option(label="small_brackets 2")
+    expect(page.locator("#difference")).to_contain_text("The difference may be chance (p = 1.00).")
+    expect(page.locator("#compared")).to_contain_text("4 of 4 (39.8 to 100.0 %)")
 
 
 @pytest.mark.slow

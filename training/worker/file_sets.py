@@ -108,14 +108,16 @@ def list_checkpoint(folder: Path, name: str) -> tuple[str, list[Path]] | None:
 
 
 def list_result(folder: Path, name: str) -> list[Path]:
-    """Returns the files of a finished job: the model, report and metrics."""
+    """Returns the files of a finished job: the model, report, metrics and predictions."""
     run = folder / RUNS / name
-    found = [path for file in ("report.html", "metrics.json") if (path := run / file).exists()]
+    found = [
+        path for file in ("report.html", "metrics.json", "predictions.csv") if (path := run / file).exists()
+    ]
     return [*_files_of(folder / MODEL), *found]
 
 
 def result_names(files: Sequence[SentFile], name: str) -> list[SentFile]:
-    """Returns the files of a result with `report.html` and `metrics.json` at the top."""
+    """Returns the files of a result with those of the run at the top."""
     prefix = f"{RUNS}/{name}/"
     return [SentFile(path=file.path.removeprefix(prefix), chunks=file.chunks) for file in files]
 

@@ -4,6 +4,7 @@ import { byId, createElement, setText } from "../shared/dom.js";
 import { formatDecimals, formatNumber, translate } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
 import { saveFile } from "../shared/save_file.js";
+import { Comparison } from "./comparison.js";
 import { Curves } from "./curves.js";
 import { durationText, elapsedShare, isEnded, ratingText, stateText } from "./job_text.js";
 
@@ -14,6 +15,7 @@ export class JobDetail {
   constructor(id, requests, { run, onChanged }) {
     Object.assign(this, { id, requests, run, onChanged });
     this.curves = new Curves();
+    this.comparison = new Comparison(requests, run);
     this.after = 0; // the last event
     this.lines = [];
     this.panelStep = null; // position of the training at which the picture was fetched
@@ -28,6 +30,7 @@ export class JobDetail {
     this.#showOutcome(job);
     await this.#readEvents();
     await this.#showPanel(job);
+    if (job.state === "done") await this.comparison.offer(job);
     return isEnded(job);
   }
 

@@ -32,6 +32,11 @@ export class TrainingRequests extends RecordRequests {
     return (await this.ask(`v1/training/jobs/${id}/report`)).blob();
   }
 
+  /** Two finished trainings on the photographs that both were measured on. */
+  async comparison(first, second) {
+    return this.json(`v1/training/comparison?${new URLSearchParams({ first, second })}`);
+  }
+
   /** Orders a training; returns it. */
   async start(settings) {
     return this.#post("v1/training/jobs", settings);

@@ -93,6 +93,7 @@ reviewer       GET             /v1/training/jobs/{job_id}
 reviewer       GET             /v1/training/jobs/{job_id}/events
 reviewer       GET             /v1/training/jobs/{job_id}/panel
 reviewer       GET             /v1/training/jobs/{job_id}/report
+reviewer       GET             /v1/training/comparison
 reviewer       GET             /v1/training/workers
 quality        GET             /v1/audit
 quality        GET             /v1/outbox
