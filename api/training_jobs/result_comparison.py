@@ -81,7 +81,7 @@ def mcnemar_p_value(first: int, second: int) -> float:
     """Returns the p-value of equal probabilities for both kinds of disagreement."""
     total = first + second
     tail = sum(math.comb(total, count) for count in range(min(first, second) + 1))
-    return min(1.0, 2 * tail / 2**total)
+    return min(1.0, 2 * tail / (1 << total))
 
 
 def _measure(predictions: Sequence[Prediction]) -> ComparedResult:
