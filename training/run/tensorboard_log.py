@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ BY_REPLICA = "replica_loss_"
 
 
 class TensorBoardLog(Tracker):
-    """Writes events to one folder per stage, since each stage counts its steps from 1.
+    """Writes events to one folder per stage. Their steps are counted over all stages.
 
     The first event of each process is a session start with the `step` of the `stage` (an index) at which it
     resumes: TensorBoard then drops the later events of earlier processes.
@@ -39,6 +40,13 @@ class TensorBoardLog(Tracker):
         self._folder = folder
         self._place = stage, step
         self._writers: dict[str, tf.io.TFRecordWriter] = {}
+        self._lengths: dict[int, int] = {}
+        """Steps of each stage so far."""
+
+    def start(self, records: Sequence[Record]) -> None:
+        """Counts the steps of the stages before the one that continues."""
+        for record in records:
+            self._count(record["stage_index"], record["step"])
 
     def record(self, record: Record) -> None:
         """Adds the metrics of one step."""
@@ -47,8 +55,10 @@ class TensorBoardLog(Tracker):
             for name, number in record.items()
             if name not in POSITION_KEYS and number is not None
         ]
-        writer = self._writer(record["stage"], record["stage_index"])
-        _add(writer, step=record["step"], summary=Summary(value=values))
+        stage_index, step = record["stage_index"], record["step"]
+        self._count(stage_index, step)
+        writer = self._writer(record["stage"], stage_index)
+        _add(writer, step=self._steps_before(stage_index) + step, summary=Summary(value=values))
 
     def images(self, kind: str, stage: str, stage_index: int, step: int, images: Pictures) -> None:
         """Adds pictures under `panel/`; those of kind `train` under `training_panel/`."""
@@ -56,7 +66,8 @@ class TensorBoardLog(Tracker):
         values = [
             Summary.Value(tag=f"{group}/{name}", image=_encode(image)) for name, image in images.items()
         ]
-        _add(self._writer(stage, stage_index), step=step, summary=Summary(value=values))
+        place = self._steps_before(stage_index) + step
+        _add(self._writer(stage, stage_index), step=place, summary=Summary(value=values))
 
     def close(self, error: BaseException | None) -> None:  # noqa: ARG002
         """Closes the files."""
@@ -66,11 +77,19 @@ class TensorBoardLog(Tracker):
     def _writer(self, stage: str, stage_index: int) -> tf.io.TFRecordWriter:
         if stage not in self._writers:
             resumed_stage, resumed_step = self._place
-            first = resumed_step + 1 if stage_index == resumed_stage else 1
+            first = self._steps_before(stage_index) + 1
+            if stage_index == resumed_stage:
+                first += resumed_step
             writer = self._writers[stage] = _open(self._folder / stage)
             _add(writer, file_version=FILE_VERSION)
             _add(writer, step=first, session_log=SessionLog(status=SessionLog.START))
         return self._writers[stage]
+
+    def _count(self, stage_index: int, step: int) -> None:
+        self._lengths[stage_index] = max(step, self._lengths.get(stage_index, 0))
+
+    def _steps_before(self, stage_index: int) -> int:
+        return sum(length for index, length in self._lengths.items() if index < stage_index)
 
 
 def _open(folder: Path) -> tf.io.TFRecordWriter:
