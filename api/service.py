@@ -16,6 +16,7 @@ from api.inference.inference_thread import ImagePredictor, InferenceThread
 from api.inference.memory_budget import MIN_RELEASE_BYTES, MemoryBudget
 from api.inference.watchdog import Watchdog
 from api.inspection.admission import JSON_BODY_COPIES, AdmissionLimit, ByteLimit, ByteReservation
+from api.inspection.background_inspector import BackgroundInspector
 from api.inspection.deadlines import deadline_error
 from api.inspection.encoded_photograph import warm_up_decoder
 from api.inspection.inspector import Inspector
@@ -134,7 +135,11 @@ class Service:
         )
         self.data_sets = _create_data_sets(settings, self.recording)
         self.open_photographs = OpenPhotographs()
-        self.data_set_jobs = _create_data_set_jobs(settings, self.data_sets)
+        self.data_set_jobs = _create_jobs(settings, self.data_sets, "imports")
+        self.proposal_jobs = _create_jobs(settings, self.data_sets, "proposals")
+        self.background_inspector = BackgroundInspector(
+            settings, self.queue, self.memory, self.inference_thread
+        )
         self.training = _create_training(settings, self.recording)
         self.shadowing = Shadowing(
             self.models,
@@ -385,8 +390,9 @@ class Service:
         for task in self._tasks:
             task.cancel()
         await self.shadowing.close()
-        if self.data_set_jobs is not None:
-            await self.data_set_jobs.close()
+        for jobs in (self.data_set_jobs, self.proposal_jobs):
+            if jobs is not None:
+                await jobs.close()
         self.image_threads.shutdown(wait=False)
         await asyncio.to_thread(self.inference_thread.close, CLOSE_TIMEOUT_S)
         await asyncio.to_thread(self.recording.close)
@@ -402,13 +408,15 @@ def _create_data_sets(settings: Settings, recording: Recording) -> "DataSetStore
     return DataSetStore(settings, recording.record)
 
 
-def _create_data_set_jobs(settings: Settings, data_sets: "DataSetStore | None") -> "BackgroundJobs | None":
-    """Creates what imports archives into data sets and checks them; None without data sets."""
+def _create_jobs(
+    settings: Settings, data_sets: "DataSetStore | None", folder: str
+) -> "BackgroundJobs | None":
+    """Creates what runs jobs of data sets in a folder of the record; None without data sets."""
     if data_sets is None:
         return None
     from api.data_sets.background_jobs import BackgroundJobs
 
-    return BackgroundJobs(data_sets, settings.record_folder / "imports", settings.retry_after_s)
+    return BackgroundJobs(data_sets, settings.record_folder / folder, settings.retry_after_s)
 
 
 def _create_training(settings: Settings, recording: Recording) -> "TrainingStore | None":

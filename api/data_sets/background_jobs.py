@@ -1,4 +1,4 @@
-"""Runs imports and checks of data sets one after the other, beside the requests of the service."""
+"""Runs jobs of data sets, such as imports, one after the other, beside the requests of the service."""
 
 import asyncio
 import logging
@@ -78,7 +78,7 @@ class BackgroundJobs:
             raise RequestError(
                 503,
                 "jobs_full",
-                f"{MAX_WAITING} imports or checks are waiting or running. Repeat this when one of them has "
+                f"{MAX_WAITING} jobs of data sets are waiting or running. Repeat this when one of them has "
                 "ended.",
                 {"Retry-After": str(max(self._retry_after_s, 1))},
             )

@@ -1,4 +1,4 @@
-"""Answers about imports and checks, as JSON."""
+"""Answers about imports, checks and proposals, as JSON."""
 
 from datetime import datetime
 from typing import Literal
@@ -10,7 +10,7 @@ from segdec.schemas import AnswerPart
 JobState = Literal["running", "done", "failed"]
 FindingKind = Literal["problem", "equal", "near_duplicates", "size", "one_colour"]
 ALIVE_S = 60.0
-"""An import or check that was not kept alive for so long has ended with its service."""
+"""A job that was not kept alive for so long has ended with its service."""
 
 
 class ImportProblem(AnswerPart):
@@ -84,3 +84,20 @@ class DataSetCheck(AnswerPart):
     findings: list[Finding] = Field(description="the first 500")
     found: int = Field(description="number of findings")
     error: str | None = Field(description="why the check failed")
+
+
+class ProposalRun(AnswerPart):
+    """The latest run of a model on the photographs of a data set without a label."""
+
+    state: JobState = Field(description="after `failed`, proposals made before stay")
+    started_at: datetime
+    started_by: str
+    finished_at: datetime | None
+    model: str
+    version: str
+    photographs: int = Field(description="without a label at the start")
+    done: int
+    proposed: int = Field(description="the others are labelled meanwhile, or left out")
+    left_out: int = Field(description="could not be inspected")
+    problem: str | None = Field(description="of the first photograph that was left out")
+    error: str | None = Field(description="why the run failed")

@@ -8,10 +8,11 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, func, or_, select,
 
 from api.data_sets.definitions import count_unlabelled, find_data_set
 from api.data_sets.photographs import find_photograph, show_photograph
+from api.data_sets.proposals import most_useful_first
 from api.data_sets.schemas import LeasedPhotographs
 from api.errors import RequestError
 from api.records.review.leases import LEASE_DURATION, is_free
-from api.records.tables import data_set_photographs
+from api.records.tables import data_set_photographs, data_set_proposals
 
 table = data_set_photographs.c
 
@@ -47,7 +48,8 @@ def lease_next(
 ) -> LeasedPhotographs:
     """Leases up to `count` photographs that are not labelled and that no other session has open.
 
-    Those that this session has open come first; their leases are renewed.
+    Those that this session has open come first; their leases are renewed. Then those come whose label is most
+    useful, if a model has proposed labels.
 
     Args:
         connection: In a writing transaction, so that sessions choose one after the other.
@@ -66,7 +68,9 @@ def lease_next(
     free = or_(is_free(table.leased_until, now), is_own)
     waiting = select(table.id).where(table.data_set_id == data_set_id, table.removed_at.is_(None))
     waiting = waiting.where(table.label.is_(None), table.id.not_in(skip), free)
-    chosen = waiting.order_by(is_own.desc(), table.id).limit(count)
+    proposed = data_set_proposals.c.photograph_id == table.id
+    waiting = waiting.outerjoin(data_set_proposals, proposed)
+    chosen = waiting.order_by(is_own.desc(), *most_useful_first(), table.id).limit(count)
     return _lease(connection, data_set_id, connection.execute(chosen).scalars().all(), labeller, now)
 
 

@@ -14,12 +14,13 @@ from api.data_sets.schemas import (
     KnownPhotograph,
     MissingPhotographs,
     PhotographPage,
+    Proposal,
     StoredPhotograph,
 )
 from api.errors import RequestError
 from api.records.queries import add_audit_entry
 from api.records.review.leases import is_free
-from api.records.tables import data_set_files, data_set_photographs
+from api.records.tables import data_set_files, data_set_photographs, data_set_proposals
 
 NAME_DIGITS = 32
 """Hex digits of the digest in the name of a photograph that has none."""
@@ -28,7 +29,8 @@ MAX_NAME = 256
 COPY_DIGITS = 12
 """Characters at most that make a name unique."""
 FACTS = ("bytes", "format", "width", "height")
-table = data_set_photographs.c
+PROPOSED = ("label", "score", "model", "version", "reason")
+table, proposals = data_set_photographs.c, data_set_proposals.c
 
 State = Literal["unlabelled", "labelled", "removed"]
 
@@ -149,15 +151,18 @@ def show_photograph(
 
 
 def _with_files(now: datetime | None = None) -> Select[Any]:
-    """Selects photographs with facts about their files, and whether they are open now."""
+    """Selects photographs with facts about their files; with `now`, also whether they are open, and what a
+    model proposes.
+    """
     facts = [data_set_files.c[name] for name in FACTS]
     joined = data_set_files.c.sha256 == table.sha256
     selected = select(data_set_photographs, *facts).join_from(data_set_photographs, data_set_files, joined)
-    return (
-        selected
-        if now is None
-        else selected.add_columns((~is_free(table.leased_until, now)).label("is_open"))
-    )
+    if now is None:
+        return selected
+    proposed = [proposals[name].label(f"proposed_{name}") for name in PROPOSED]
+    has_mask = proposals.mask.is_not(None).label("proposed_has_mask")
+    selected = selected.outerjoin(data_set_proposals, proposals.photograph_id == table.id)
+    return selected.add_columns((~is_free(table.leased_until, now)).label("is_open"), *proposed, has_mask)
 
 
 @dataclass(frozen=True)
@@ -213,8 +218,16 @@ def _make_photograph(row: RowMapping) -> StoredPhotograph:
         **{name: row[name] for name in (*names, *times)},
         sha256=bytes(row["sha256"]).hex(),
         has_mask=row["mask"] is not None,
+        proposal=_make_proposal(row),
         opened_by=row["lease_person"] if row["is_open"] else None,
     )
+
+
+def _make_proposal(row: RowMapping) -> Proposal | None:
+    """Returns what a model proposes; None for a photograph that is labelled."""
+    if row["label"] is not None or row["proposed_reason"] is None:
+        return None
+    return Proposal(**{name: row[f"proposed_{name}"] for name in (*PROPOSED, "has_mask")})
 
 
 def find_missing(connection: Connection, data_set_id: int, digests: Sequence[bytes]) -> MissingPhotographs:

@@ -13,6 +13,25 @@ proposed, or it is the review of an inspection.
 """
 
 
+ProposalReason = Literal["uncertain", "unlike_training", "sure"]
+
+
+class Proposal(AnswerPart):
+    """What a model says about a photograph without a label; people decide."""
+
+    label: str | None = Field(
+        description="good or a class of the data set; null: the model refused the photograph"
+    )
+    score: float | None = Field(description="1 − P(good)")
+    model: str
+    version: str
+    reason: ProposalReason = Field(
+        description="uncertain: the score is close to the threshold; unlike_training: the photograph is "
+        "unlike those of the training"
+    )
+    has_mask: bool
+
+
 class DataSetCounts(AnswerPart):
     """Photographs of a data set. `photographs` are those that are not removed."""
 
@@ -61,6 +80,7 @@ class StoredPhotograph(AnswerPart):
     added_by: str
     removed_at: datetime | None = Field(description="null: not removed")
     removed_by: str | None
+    proposal: Proposal | None = Field(description="null: it is labelled, or nothing was proposed")
     opened_by: str | None = Field(description="who has it open to label it; empty if unknown; null: nobody")
 
 

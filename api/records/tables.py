@@ -515,6 +515,49 @@ data_set_checks = Table(
 )
 """The latest check of each data set."""
 
+data_set_proposal_runs = Table(
+    "data_set_proposal_runs",
+    metadata,
+    Column("data_set_id", BigInteger, ForeignKey("data_sets.id"), primary_key=True, autoincrement=False),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("started_by", Text, nullable=False),
+    Column("alive_at", UtcDateTime, nullable=False, doc="the service that runs it renews this time"),
+    Column("state", Text, nullable=False, doc="running, done or failed"),
+    Column("finished_at", UtcDateTime),
+    Column("model", Text, nullable=False, doc="name of the model"),
+    Column("version", Text, nullable=False, doc="of the model"),
+    Column("photographs", Integer, nullable=False, doc="number of those without a label at the start"),
+    Column("done", Integer, nullable=False),
+    Column("proposed", Integer, nullable=False),
+    Column("left_out", Integer, nullable=False, doc="could not be inspected"),
+    Column("problem", Text, doc="of the first photograph that was left out"),
+    Column("error", Text),
+)
+"""The latest run of a model on the photographs of each data set."""
+
+data_set_proposals = Table(
+    "data_set_proposals",
+    metadata,
+    Column(
+        "photograph_id",
+        BigInteger,
+        ForeignKey("data_set_photographs.id"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("data_set_id", BigInteger, ForeignKey("data_sets.id"), nullable=False),
+    Column("made_at", UtcDateTime, nullable=False),
+    Column("label", Text, doc="null: the model refused the photograph"),
+    Column("score", Double),
+    Column("distance", Double, doc="between score and threshold, in log-odds"),
+    Column("reason", Text, nullable=False, doc="uncertain, unlike_training or sure"),
+    Column("mask", LargeBinary, doc="PNG of class values; it goes with the row, unlike a stored file"),
+    Column("model", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Index("data_set_proposals_by_data_set", "data_set_id"),
+)
+"""What a model says about photographs; never an annotation by itself."""
+
 # === Training jobs ===
 
 training_jobs = Table(

@@ -274,7 +274,7 @@ def test_too_many_archives_are_refused(own_imports, monkeypatch):
 
     async def send_two():
         await own_imports.send(PARTS)
-        with pytest.raises(RequestError, match="1 imports or checks are waiting"):
+        with pytest.raises(RequestError, match="1 jobs of data sets are waiting"):
             await own_imports.send(PARTS)
         await own_imports.wait()
         await own_imports.send(PARTS)

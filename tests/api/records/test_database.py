@@ -19,7 +19,7 @@ LATER_TABLES = (
     *SUMS,
     *("changed_settings", "scheduled_reports", "deliveries"),
     *("training_files", "training_chunks", "training_events", "training_workers", "training_jobs"),
-    *("data_set_checks", "data_set_imports"),
+    *("data_set_proposals", "data_set_proposal_runs", "data_set_checks", "data_set_imports"),
     *("data_set_annotations", "data_set_versions", "data_set_photographs", "data_set_files", "data_sets"),
 )
 
@@ -47,6 +47,7 @@ def test_changed_tables_need_a_migration():
         "0014": "c0f7bd5f1bdd95bb",
         "0015": "b39286b92143ddbc",
         "0016": "1214f449178f7242",
+        "0017": "8d6b3635b4cec2c8",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"

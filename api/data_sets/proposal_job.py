@@ -1,0 +1,124 @@
+"""Proposes labels for the photographs of a data set that have none, with a served model."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection
+
+from api.data_sets.data_set_store import DataSetStore
+from api.data_sets.job_schemas import JobState
+from api.data_sets.proposals import (
+    INTERRUPTED,
+    UnlabelledPhotograph,
+    add_proposal,
+    finish_run,
+    keep_run_alive,
+    leave_out,
+    start_run,
+)
+from api.data_sets.proposed_labels import NewProposal, make_proposal
+from api.errors import RequestError
+from api.inspection.background_inspector import BackgroundInspector
+from api.inspection.encoded_photograph import EncodedPhotograph
+from api.models.registry import ModelRegistry, ServedModel
+from segdec.errors import ImageError
+from segdec.schemas import ModelIdentity
+
+UNUSABLE = (404, 413)
+"""Statuses of errors that concern one photograph: its file is lost, or it is too large."""
+
+
+class ProposalJob:
+    """One run.
+
+    Attributes:
+        interrupted: Text for the user if the service ends before the run.
+
+    Args:
+        store: The data sets.
+        data_set_id: The data set.
+        classes: Its classes of defects.
+        photographs: Those without a label.
+        inspector: Inspects them.
+        models: The served models.
+        identity: Of the model that proposes.
+        who: User or key that wants the proposals.
+    """
+
+    interrupted = INTERRUPTED
+
+    def __init__(
+        self,
+        store: DataSetStore,
+        data_set_id: int,
+        classes: Sequence[str],
+        photographs: Sequence[UnlabelledPhotograph],
+        inspector: BackgroundInspector,
+        models: ModelRegistry,
+        identity: ModelIdentity,
+        who: str,
+    ) -> None:
+        self._store, self._data_set_id, self._classes = store, data_set_id, classes
+        self._photographs, self._inspector, self._who = photographs, inspector, who
+        self._models, self._identity = models, identity
+        self._started_at = datetime.now(UTC)
+
+    async def run(self) -> None:
+        """Inspects one photograph after the other, and stores each proposal.
+
+        Raises:
+            SegdecError: If the model cannot be used.
+            RequestError: 409 if the model is not served any more, or another run was started; 503 if the
+                record cannot be used now.
+        """
+        for photograph in self._photographs:
+            try:
+                proposal = await self._propose(photograph)
+            except (ImageError, RequestError) as error:
+                if isinstance(error, RequestError) and error.status not in UNUSABLE:
+                    raise
+                await self._leave_out(photograph, str(error))
+            else:
+                await self._store.write(
+                    add_proposal,
+                    self._data_set_id,
+                    self._started_at,
+                    photograph.id,
+                    proposal,
+                    datetime.now(UTC),
+                )
+
+    async def _propose(self, photograph: UnlabelledPhotograph) -> NewProposal:
+        model = self._find_model()
+        data = await self._store.read_file(photograph.sha256)
+        result = await self._inspector.inspect(model, EncodedPhotograph(data, photograph.name))
+        return await asyncio.to_thread(make_proposal, result, model.config, self._classes)
+
+    def _find_model(self) -> ServedModel:
+        name, version = self._identity.name, self._identity.version
+        model = self._models.versions(name).get(version)
+        if model is None or model.identity != self._identity:
+            detail = f"The model {name} {version} is not served any more. Start it again."
+            raise RequestError(409, "model_replaced", detail)
+        return model
+
+    async def _leave_out(self, photograph: UnlabelledPhotograph, error: str) -> None:
+        problem = f"{photograph.name}: {error}"
+        await self._store.write(leave_out, self._data_set_id, self._started_at, problem, datetime.now(UTC))
+
+    def start_row(self, connection: Connection, now: datetime) -> int:
+        """Adds the row of the run; raises as `start_run`."""
+        self._started_at = now
+        count = len(self._photographs)
+        return start_run(connection, self._data_set_id, self._identity, count, self._who, now)
+
+    def keep_alive(self, connection: Connection, number: int, now: datetime) -> None:
+        """States that the run is in progress."""
+        keep_run_alive(connection, number, self._started_at, now)
+
+    def finish_row(
+        self, connection: Connection, number: int, state: JobState, error: str | None, now: datetime
+    ) -> None:
+        """States the end of the run."""
+        finish_run(connection, number, self._started_at, state, error, now)

@@ -1,0 +1,214 @@
+"""Rows of proposals: those of the latest run for each data set, and the run itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, RowMapping, case, delete, insert, select, update
+from sqlalchemy.sql.elements import ColumnElement
+
+from api.data_sets.definitions import find_data_set
+from api.data_sets.job_schemas import ALIVE_S, JobState, ProposalRun
+from api.data_sets.photographs import find_photograph
+from api.data_sets.proposed_labels import NewProposal
+from api.errors import RequestError
+from api.records.queries import add_audit_entry
+from api.records.tables import (
+    data_set_photographs,
+    data_set_proposal_runs,
+    data_set_proposals,
+    training_jobs,
+)
+from segdec.schemas import ModelIdentity
+
+INTERRUPTED = "The service was stopped while it proposed labels. Start it again: proposals made before stay."
+table, runs, photographs = data_set_proposals.c, data_set_proposal_runs.c, data_set_photographs.c
+
+
+@dataclass(frozen=True)
+class UnlabelledPhotograph:
+    """A photograph without a label."""
+
+    id: int
+    name: str
+    sha256: bytes
+
+
+def list_unlabelled(connection: Connection, data_set_id: int) -> list[UnlabelledPhotograph]:
+    """Returns the photographs without a label, in the order in which they were added."""
+    chosen = select(photographs.id, photographs.name, photographs.sha256)
+    chosen = chosen.where(photographs.data_set_id == data_set_id, _is_unlabelled())
+    rows = connection.execute(chosen.order_by(photographs.id))
+    return [UnlabelledPhotograph(row.id, row.name, bytes(row.sha256)) for row in rows]
+
+
+def _is_unlabelled() -> ColumnElement[bool]:
+    return photographs.label.is_(None) & photographs.removed_at.is_(None)
+
+
+def find_trained_model(connection: Connection, data_set_id: int) -> str | None:
+    """Returns the name of the model that was trained on a data set and used last; None without one."""
+    jobs = training_jobs.c
+    used = select(jobs.model).where(jobs.data_set_id == data_set_id, jobs.used.is_not(None))
+    return connection.execute(used.order_by(jobs.id.desc()).limit(1)).scalar()
+
+
+# === The run ===
+
+
+def start_run(
+    connection: Connection, data_set_id: int, model: ModelIdentity, count: int, who: str, now: datetime
+) -> int:
+    """Replaces the latest run and its proposals by a running one; returns its id, that of the data set.
+
+    Raises:
+        RequestError: 404 if the data set does not exist, 409 if a run is in progress.
+    """
+    data_set = find_data_set(connection, data_set_id)["name"]
+    row = _find_run(connection, data_set_id)
+    if row is not None and _state(row, now) == "running":
+        detail = "Labels of this data set are being proposed. Wait for the result."
+        raise RequestError(409, "proposals_running", detail)
+    connection.execute(delete(data_set_proposals).where(table.data_set_id == data_set_id))
+    connection.execute(delete(data_set_proposal_runs).where(runs.data_set_id == data_set_id))
+    values = {"data_set_id": data_set_id, "started_at": now, "started_by": who, "alive_at": now}
+    facts = {"model": model.name, "version": model.version, "photographs": count}
+    counts = {"done": 0, "proposed": 0, "left_out": 0}
+    connection.execute(insert(data_set_proposal_runs), {**values, **facts, **counts, "state": "running"})
+    add_audit_entry(connection, who, "propose labels", after={"data_set": data_set, **facts})
+    return data_set_id
+
+
+def add_proposal(
+    connection: Connection,
+    data_set_id: int,
+    started_at: datetime,
+    photograph_id: int,
+    new: NewProposal,
+    now: datetime,
+) -> None:
+    """Adds a proposal of the run that was started then, unless the photograph has got a label meanwhile.
+
+    Raises:
+        RequestError: 409 if another run has replaced it.
+    """
+    unlabelled = select(photographs.id).where(photographs.id == photograph_id, _is_unlabelled())
+    is_useful = connection.execute(unlabelled).first() is not None
+    _count(connection, data_set_id, started_at, now, proposed=int(is_useful))
+    if not is_useful:
+        return
+    row = _find_run(connection, data_set_id)
+    assert row is not None
+    values = {"photograph_id": photograph_id, "data_set_id": data_set_id, "made_at": now}
+    content = {name: getattr(new, name) for name in ("label", "score", "distance", "reason", "mask")}
+    model = {"model": row["model"], "version": row["version"]}
+    connection.execute(insert(data_set_proposals), {**values, **content, **model})
+
+
+def leave_out(
+    connection: Connection, data_set_id: int, started_at: datetime, problem: str, now: datetime
+) -> None:
+    """Counts a photograph that cannot be inspected; the first problem is kept. Raises as `add_proposal`."""
+    _count(connection, data_set_id, started_at, now, left_out=1)
+    first = update(data_set_proposal_runs).where(runs.data_set_id == data_set_id, runs.problem.is_(None))
+    connection.execute(first.values(problem=problem))
+
+
+def _count(
+    connection: Connection,
+    data_set_id: int,
+    started_at: datetime,
+    now: datetime,
+    proposed: int = 0,
+    left_out: int = 0,
+) -> None:
+    chosen = update(data_set_proposal_runs).where(_is_run(data_set_id, started_at))
+    counts = {"proposed": runs.proposed + proposed, "left_out": runs.left_out + left_out}
+    if not connection.execute(chosen.values(done=runs.done + 1, alive_at=now, **counts)).rowcount:
+        raise RequestError(409, "proposals_replaced", "Another run has replaced this one.")
+
+
+def keep_run_alive(connection: Connection, data_set_id: int, started_at: datetime, now: datetime) -> None:
+    """States that a run is in progress."""
+    connection.execute(
+        update(data_set_proposal_runs).where(_is_run(data_set_id, started_at)).values(alive_at=now)
+    )
+
+
+def finish_run(
+    connection: Connection,
+    data_set_id: int,
+    started_at: datetime,
+    state: JobState,
+    error: str | None,
+    now: datetime,
+) -> None:
+    """States the end of a run."""
+    values = {"state": state, "finished_at": now, "error": error}
+    connection.execute(update(data_set_proposal_runs).where(_is_run(data_set_id, started_at)).values(values))
+
+
+def _is_run(data_set_id: int, started_at: datetime) -> ColumnElement[bool]:
+    return (runs.data_set_id == data_set_id) & (runs.started_at == started_at) & (runs.state == "running")
+
+
+def show_run(connection: Connection, data_set_id: int, now: datetime) -> ProposalRun:
+    """Returns the latest run.
+
+    Raises:
+        RequestError: 404 if the data set does not exist, or no labels were ever proposed.
+    """
+    find_data_set(connection, data_set_id)
+    row = _find_run(connection, data_set_id)
+    if row is None:
+        raise RequestError(
+            404,
+            "never_proposed",
+            "No labels of the data set were ever proposed. Start it with POST "
+            f"/v1/data-sets/{data_set_id}/proposals.",
+        )
+    state = _state(row, now)
+    is_interrupted = state != row["state"]
+    names = ("started_at", "started_by", "model", "version", "photographs", "done", "proposed")
+    return ProposalRun(
+        **{name: row[name] for name in (*names, "left_out", "problem")},
+        state=state,
+        finished_at=row["alive_at"] if is_interrupted else row["finished_at"],
+        error=INTERRUPTED if is_interrupted else row["error"],
+    )
+
+
+def _find_run(connection: Connection, data_set_id: int) -> RowMapping | None:
+    statement = select(data_set_proposal_runs).where(runs.data_set_id == data_set_id)
+    return connection.execute(statement).mappings().first()
+
+
+def _state(row: RowMapping, now: datetime) -> JobState:
+    state: JobState = row["state"]
+    is_late = now - row["alive_at"] > timedelta(seconds=ALIVE_S)
+    return "failed" if state == "running" and is_late else state
+
+
+# === Proposals ===
+
+
+def most_useful_first() -> Sequence[ColumnElement[object]]:
+    """Returns the order of photographs that are joined with their proposals: first those unlike the training,
+    then those closest to the threshold, last those without a proposal.
+    """
+    rank = case((table.reason == "unlike_training", 0), (table.reason.is_not(None), 1), else_=2)
+    nearest = case((table.distance.is_(None), 0.0), else_=table.distance)
+    return rank, nearest
+
+
+def find_proposed_mask(connection: Connection, data_set_id: int, photograph_id: int) -> bytes:
+    """Returns the proposed mask of a photograph, a PNG.
+
+    Raises:
+        RequestError: 404 if there is no such photograph or no mask.
+    """
+    name = find_photograph(connection, data_set_id, photograph_id)["name"]
+    mask = connection.execute(select(table.mask).where(table.photograph_id == photograph_id)).scalar()
+    if mask is None:
+        raise RequestError(404, "no_mask", f"The photograph '{name}' has no proposed mask.")
+    return bytes(mask)

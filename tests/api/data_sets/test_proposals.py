@@ -1,0 +1,197 @@
+"""Rows of proposals, the order in which photographs are labelled, and what a prediction proposes."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from api.data_sets.photograph_leases import Labeller, lease_next
+from api.data_sets.photographs import remove_photograph, show_photograph
+from api.data_sets.proposals import (
+    INTERRUPTED,
+    add_proposal,
+    find_proposed_mask,
+    find_trained_model,
+    finish_run,
+    keep_run_alive,
+    leave_out,
+    list_unlabelled,
+    show_run,
+    start_run,
+)
+from api.data_sets.proposed_labels import NewProposal, find_value, make_proposal, measure_distance
+from api.errors import RequestError
+from api.inspection.background_inspector import BackgroundResult
+from segdec.config import Calibration, Thresholds
+from segdec.images import decode_mask_values
+from segdec.schemas import ModelIdentity
+from tests.api.conftest import StubPredictor, part_image
+from tests.api.data_sets.filled_data_set import NOW
+
+BRACKETS = ModelIdentity(name="brackets", version="2", sha256=None)
+SURE = NewProposal("good", 0.01, 4.6, "sure")
+NEAR = NewProposal("scratch", 0.6, 0.4, "uncertain", b"a mask")
+UNLIKE = NewProposal(None, None, None, "unlike_training")
+
+
+def start(filled, count=1, now=NOW):
+    filled.write(start_run, BRACKETS, count, "Ada", now)
+
+
+def propose(filled, photograph_id, new, now=NOW):
+    filled.write(add_proposal, now, photograph_id, new, now)
+
+
+# === The run ===
+
+
+def test_a_run_counts_what_it_does_and_leaves_labelled_photographs_alone(filled):
+    ids = [filled.add(number).id for number in range(4)]
+    start(filled, 4)
+    filled.annotate(ids[1], "good")
+    filled.write(remove_photograph, ids[2], "Ada", NOW)
+    for number in ids[:3]:
+        propose(filled, number, SURE)
+    filled.write(leave_out, NOW, "3: too large", NOW)
+    filled.write(leave_out, NOW, "another problem", NOW)
+    filled.write(finish_run, NOW, "done", None, NOW + timedelta(seconds=5))
+    shown = filled.read(show_run, NOW)
+    assert (shown.state, shown.done, shown.proposed, shown.left_out) == ("done", 5, 1, 2)
+    assert (shown.model, shown.version, shown.problem) == ("brackets", "2", "3: too large")
+    assert shown.finished_at == NOW + timedelta(seconds=5)
+    assert filled.read(show_photograph, ids[1], NOW).proposal is None
+    assert filled.read(show_photograph, ids[2], NOW).proposal is None
+
+
+def test_a_run_that_was_not_kept_alive_is_failed_and_replaced_with_its_proposals(filled):
+    number = filled.add(1).id
+    start(filled)
+    propose(filled, number, SURE)
+    filled.write(keep_run_alive, NOW, NOW + timedelta(seconds=50))
+    with pytest.raises(RequestError, match="are being proposed"):
+        start(filled, now=NOW + timedelta(seconds=100))
+    late = NOW + timedelta(seconds=111)
+    shown = filled.read(show_run, late)
+    assert (shown.state, shown.error) == ("failed", INTERRUPTED)
+    assert filled.read(show_photograph, number, late).proposal.label == "good"
+    start(filled, now=late)
+    assert filled.read(show_photograph, number, late).proposal is None
+    with pytest.raises(RequestError, match="Another run has replaced"):
+        filled.write(add_proposal, NOW, number, SURE, late)
+    filled.write(finish_run, NOW, "failed", "of the former run", late)
+    assert filled.read(show_run, late).state == "running"
+
+
+def test_without_a_run_there_is_nothing(filled):
+    number = filled.add(1).id
+    with pytest.raises(RequestError, match="were ever proposed"):
+        filled.read(show_run, NOW)
+    with pytest.raises(RequestError, match="no proposed mask"):
+        filled.read(find_proposed_mask, number)
+    assert filled.read(find_trained_model) is None
+    assert [(one.id, one.name) for one in filled.read(list_unlabelled)] == [(number, "1")]
+    filled.annotate(number, "good")
+    assert filled.read(list_unlabelled) == []
+
+
+# === The order ===
+
+
+def test_the_most_useful_photograph_is_the_next_one(filled):
+    ids = {name: filled.add(at, name=name).id for at, name in enumerate(["none", "sure", "near", "unlike"])}
+    start(filled, 4)
+    for name, new in {"sure": SURE, "near": NEAR, "unlike": UNLIKE}.items():
+        propose(filled, ids[name], new)
+    leased = filled.write(lease_next, Labeller("a tab", "Ada"), 5, [], NOW).photographs
+    assert [one.name for one in leased] == ["unlike", "near", "sure", "none"]
+    assert leased[0].proposal.model_dump() == {
+        **{"label": None, "score": None, "model": "brackets", "version": "2"},
+        **{"reason": "unlike_training", "has_mask": False},
+    }
+    assert (leased[1].proposal.label, leased[1].proposal.score, leased[1].proposal.has_mask) == (
+        *("scratch", 0.6, True),
+    )
+    assert leased[3].proposal is None
+    assert filled.read(find_proposed_mask, ids["near"]) == b"a mask"
+
+
+def test_a_photograph_whose_label_is_withdrawn_has_its_proposal_again(filled):
+    number = filled.add(1).id
+    start(filled)
+    propose(filled, number, NEAR)
+    first = filled.annotate(number, "good")
+    assert filled.read(show_photograph, number, NOW).proposal is None
+    filled.annotate(number, None, based_on=first)
+    assert filled.read(show_photograph, number, NOW).proposal.label == "scratch"
+
+
+# === What a prediction proposes ===
+
+
+def predict(brightness=204, spot_from=None, threshold=0.5):
+    """Returns the prediction for a part with a defect, and the model."""
+    predictor = StubPredictor()
+    if spot_from is not None:
+        predictor.have_classes(spot_from)
+    image = part_image(brightness=brightness)
+    prediction = predictor.interpret(predictor.infer(image[np.newaxis]), 0, (24, 40), threshold=threshold)
+    return prediction, predictor.config
+
+
+def test_a_defect_gets_the_class_of_the_same_name():
+    prediction, model = predict()
+    new = make_proposal(BackgroundResult(prediction, None), model, ["dent", "Scratch"])
+    assert (new.label, new.reason) == ("Scratch", "sure")
+    assert new.distance == pytest.approx(8 * 0.8 - 4)
+    mask = decode_mask_values(new.mask, "mask", max_pixels=960, classes=[1, 2])
+    expected = np.zeros((24, 40), np.uint8)
+    expected[8:12, 10:16] = 2
+    np.testing.assert_array_equal(mask, expected)
+
+
+def test_each_class_of_a_mask_gets_its_value_and_unknown_ones_the_first():
+    prediction, model = predict(spot_from=13)
+    new = make_proposal(BackgroundResult(prediction, None), model, ["dent", "spot"])
+    mask = decode_mask_values(new.mask, "mask", max_pixels=960, classes=[1, 2])
+    assert new.label == "dent"
+    assert (mask[8:12, 10:13] == 1).all() and (mask[8:12, 13:16] == 2).all()
+    assert np.count_nonzero(mask) == 24
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("spot", 2), ("SPOT", 3), ("s p-o_t", 2), ("crack", 1), ("dent", 1)]
+)
+def test_classes_are_found_by_their_name(name, value):
+    assert find_value(name, ["dent", "spot", "SPOT"]) == value
+
+
+def test_a_good_photograph_has_no_mask_and_an_uncertain_one_says_so():
+    prediction, model = predict(threshold=0.85)
+    new = make_proposal(BackgroundResult(prediction, None), model, ["scratch"])
+    assert (new.label, new.mask, new.reason) == ("good", None, "uncertain")
+    assert prediction.mask.any()
+
+
+def test_the_range_of_review_is_uncertain():
+    prediction, model = predict(threshold=0.9999)
+    unsure = model.model_copy(update={"thresholds": Thresholds(score=0.9999, review=0.5)})
+    assert make_proposal(BackgroundResult(prediction, None), model, ["scratch"]).reason == "sure"
+    assert make_proposal(BackgroundResult(prediction, None), unsure, ["scratch"]).reason == "uncertain"
+
+
+def test_what_is_unlike_the_training_says_so_with_or_without_a_prediction():
+    prediction, model = predict()
+    assert make_proposal(BackgroundResult(None, "darker"), model, ["scratch"]) == UNLIKE
+    new = make_proposal(BackgroundResult(prediction, "darker"), model, ["scratch"])
+    assert (new.label, new.reason) == ("scratch", "unlike_training")
+
+
+def test_distances_are_exact_where_scores_round_and_finite_for_any_threshold():
+    prediction, model = predict()
+    far = replace(prediction, log_odds=100.0, score=1.0)
+    assert measure_distance(far, model) == 100
+    calibrated = model.model_copy(update={"calibration": Calibration(slope=0.5, intercept=-1.0)})
+    assert measure_distance(far, calibrated) == 49
+    assert measure_distance(replace(prediction, threshold=0.0), model) == pytest.approx(2.4 + 20.7, abs=0.1)
+    assert measure_distance(replace(prediction, threshold=1.0), model) == pytest.approx(20.7 - 2.4, abs=0.1)
