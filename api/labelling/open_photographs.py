@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from api.labelling.segmenter import ClickSegmenter
 
 MAX_BYTES = 2**28
-"""Size of the decoded photographs that stay prepared; the latest one stays in any case."""
+"""Size of the prepared photographs with their features; the latest one stays in any case."""
 
 
 class OpenPhotographs:
@@ -27,4 +27,4 @@ class OpenPhotographs:
             return found
 
     def _bytes(self) -> int:
-        return sum(segmenter.photograph.nbytes for segmenter in self._segmenters.values())
+        return sum(segmenter.nbytes for segmenter in self._segmenters.values())

@@ -42,6 +42,8 @@ LIKENESS_SMOOTHING, EDGE_SMOOTHING = 0.2, 0.1
 SMOOTHING_LIMITS = (1.0, 6.0)
 EDGE_LIMITS = (0.5, 4.0)
 """Smallest and greatest of these standard deviations, px."""
+MAX_STATES, MAX_STATE_BYTES = 400, 2**26
+"""Masks of earlier clicks that are stored; the oldest are computed again when they are needed."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,16 @@ class _Appearance:
     likeness: Likeness
     colours: Floats
 
+    @property
+    def nbytes(self) -> int:
+        """Size in memory."""
+        return self.likeness.features.nbytes + self.colours.nbytes
+
 
 class ClickSegmenter:
     """Segments the defects of one photograph from clicks.
 
-    The same clicks in the same order give the same mask. The masks of all first parts of a sequence of
+    The same clicks in the same order give the same mask. The masks of the first parts of a sequence of
     clicks are stored, so that the next click and its withdrawal are fast.
 
     Args:
@@ -107,11 +114,9 @@ class ClickSegmenter:
         Raises:
             RequestError: With the code `bad_click`.
         """
-        checked = check_clicks(clicks, self.height, self.width)
-        for count in range(len(checked) + 1):
-            if checked[:count] not in self._states:
-                self._states[checked[:count]] = self._step(checked[:count])
-        state = self._states[checked]
+        while self.take_step(clicks):
+            pass
+        state = self._states[check_clicks(clicks, self.height, self.width)]
         mask = np.zeros((self.height, self.width), np.uint8)
         state.box.crop(mask)[:] = state.mask * np.uint8(255)
         if not self.box.contains(state.box):
@@ -119,6 +124,36 @@ class ClickSegmenter:
             mask[:] = 0
             self.box.crop(mask)[:] = inside
         return mask
+
+    def take_step(self, clicks: Sequence[Click]) -> bool:
+        """Computes the mask after the first click that has none yet; returns False if all have one.
+
+        `segment` does it for all clicks, which may take long.
+
+        Raises:
+            RequestError: With the code `bad_click`.
+        """
+        checked = check_clicks(clicks, self.height, self.width)
+        known = next(count for count in range(len(checked), -1, -1) if checked[:count] in self._states)
+        if known == len(checked):
+            return False
+        self._states[checked[: known + 1]] = self._step(checked[: known + 1])
+        self._forget_oldest()
+        return True
+
+    def _forget_oldest(self) -> None:
+        """Removes the oldest masks above the limits, except the one to start from and the latest."""
+        total = sum(state.mask.nbytes for state in self._states.values())
+        for clicks in list(self._states)[1:-1]:
+            if len(self._states) <= MAX_STATES and total <= MAX_STATE_BYTES:
+                return
+            total -= self._states.pop(clicks).mask.nbytes
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the photograph, its features and the masks in memory."""
+        stored = (*self._appearances.values(), *(state.mask for state in self._states.values()))
+        return self.photograph.nbytes + sum(one.nbytes for one in stored)
 
     def _step(self, clicks: tuple[Click, ...]) -> _State:
         """The state after the last click."""

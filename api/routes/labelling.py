@@ -1,6 +1,7 @@
 """Regions of photographs from clicks, for the page Label. Served if the service records."""
 
 import base64
+from time import perf_counter
 from typing import Annotated
 
 import cv2
@@ -10,7 +11,7 @@ from starlette.requests import Request
 
 from api.data_sets.photographs import find_photograph
 from api.data_sets.received_photographs import decode_stored
-from api.errors import document_problems
+from api.errors import RequestError, document_problems
 from api.labelling.clicks import MAX_CLICKS, Click
 from api.labelling.schemas import ClickedRegion
 from api.labelling.segmenter import ClickSegmenter, Mask
@@ -72,6 +73,10 @@ async def segment(
 
     segmenter = await service.open_photographs.find(sha256, prepare)
     clicks = [Click(click.x, click.y, click.is_defect) for click in sent.clicks]
+    while await data_sets.decode(lambda: segmenter.take_step(clicks)):  # others get their turn in between
+        if perf_counter() > deadline:
+            detail = "The deadline passed before the region was found. Send the clicks again: it continues."
+            raise RequestError(504, "deadline_passed", detail)
     return await data_sets.decode(lambda: _answer(segmenter.segment(clicks)))
 
 

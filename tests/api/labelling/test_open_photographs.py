@@ -8,7 +8,9 @@ from api.labelling.segmenter import ClickSegmenter
 
 @pytest.mark.anyio
 async def test_the_photographs_used_last_stay_prepared(monkeypatch):
-    monkeypatch.setattr(open_photographs, "MAX_BYTES", 250)
+    size = ClickSegmenter(np.zeros((10, 10), np.uint8)).nbytes
+    assert size > 10 * 10 * 15 * 4  # with the features
+    monkeypatch.setattr(open_photographs, "MAX_BYTES", 2.5 * size)
     opened, prepared = OpenPhotographs(), []
 
     async def find(number):

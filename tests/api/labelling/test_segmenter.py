@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from api.errors import RequestError
+from api.labelling import segmenter as segmenter_module
 from api.labelling.clicks import Click
 from api.labelling.segmenter import ClickSegmenter
 from api.labelling.windows import Box
@@ -165,3 +166,25 @@ def test_large_photographs_are_segmented_in_a_window():
     assert iou(small, truth & (np.arange(1700) > 1200)) > 0.75
     large = segmenter.segment([Click(600, 600, True)])
     assert iou(large, truth & (np.arange(1700) < 1200)) > 0.8
+
+
+def test_few_masks_of_earlier_clicks_stay_and_the_others_are_computed_again(blob, monkeypatch):
+    clicks = [Click(90, 110, True), Click(70, 100, True), Click(10, 10, False), Click(100, 115, True)]
+    expected = ClickSegmenter(blob[0]).segment(clicks)
+    monkeypatch.setattr(segmenter_module, "MAX_STATES", 3)
+    segmenter = ClickSegmenter(blob[0])
+    for count in (4, 1, 4, 2, 4):
+        found = segmenter.segment(clicks[:count])
+    np.testing.assert_array_equal(found, expected)
+    one_more = [*clicks, Click(91, 111, True)]
+    assert segmenter.take_step(one_more) and not segmenter.take_step(one_more)
+
+
+def test_the_size_in_memory_is_limited_however_many_clicks_arrive(blob, monkeypatch):
+    segmenter = ClickSegmenter(blob[0])
+    monkeypatch.setattr(segmenter_module, "MAX_STATE_BYTES", 5000)
+    segmenter.segment([Click(90, 110, True)])
+    before = segmenter.nbytes
+    for x in range(60, 120, 3):
+        segmenter.segment([Click(90, 110, True), Click(x, 112, True)])
+    assert segmenter.nbytes < before + 20_000

@@ -1,10 +1,12 @@
 """Regions from clicks over HTTP; how well they fit is measured by benchmarks/clicks.py."""
 
 import base64
+import math
 
 import numpy as np
 import pytest
 
+from api.routes import labelling
 from segdec.images import decode_mask_values, encode_png
 from tests.api.engineer_client import EngineerClient
 from tests.api.routes.conftest import problem
@@ -78,3 +80,12 @@ def test_an_unknown_photograph_is_not_found(engineer, photograph):
     path = photograph.rpartition("/")[0]
     answer = engineer.post(f"{path}/999/segment", json={"clicks": [click(1, 1)]})
     assert problem(answer) == (404, "photograph_not_found")
+
+
+def test_after_the_deadline_the_clicks_so_far_are_kept(engineer, photograph, monkeypatch):
+    clicks = [click(31, 31), click(45, 35), click(35, 22)]
+    monkeypatch.setattr(labelling, "perf_counter", lambda: math.inf)
+    path = f"{photograph}/segment"
+    answers = [problem(engineer.post(path, json={"clicks": clicks})) for _ in clicks]
+    assert answers == 3 * [(504, "deadline_passed")]
+    assert region(engineer, photograph, *clicks).any()
