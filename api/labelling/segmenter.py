@@ -65,7 +65,7 @@ class _Appearance:
     @property
     def nbytes(self) -> int:
         """Size in memory."""
-        return self.likeness.features.nbytes + self.colours.nbytes
+        return int(self.likeness.features.nbytes + self.colours.nbytes)
 
 
 class ClickSegmenter:
@@ -152,8 +152,9 @@ class ClickSegmenter:
     @property
     def nbytes(self) -> int:
         """Size of the photograph, its features and the masks in memory."""
-        stored = (*self._appearances.values(), *(state.mask for state in self._states.values()))
-        return self.photograph.nbytes + sum(one.nbytes for one in stored)
+        appearances = sum(appearance.nbytes for appearance in self._appearances.values())
+        masks = sum(state.mask.nbytes for state in self._states.values())
+        return self.photograph.nbytes + appearances + masks
 
     def _step(self, clicks: tuple[Click, ...]) -> _State:
         """The state after the last click."""

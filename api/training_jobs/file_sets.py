@@ -21,6 +21,8 @@ MAX_CHUNK = 4 * 1024**2
 """Bytes."""
 MAX_FILES, MAX_CHUNKS = 2000, 20_000
 """Of a checkpoint or a result."""
+MAX_WHOLE_CHUNKS = 16
+"""Of a file beside the folders, for example `report.html`: the service reads it as a whole."""
 MAX_PATH = 240
 UNUSED_AFTER = timedelta(hours=2)
 """Time after which a chunk that no file has is deleted: until then its upload may be running."""
@@ -33,7 +35,8 @@ def check_files(files: Sequence[SentFile]) -> None:
     """Checks paths and numbers of the files of a checkpoint or a result.
 
     Raises:
-        RequestError: 400 if a path could leave the folder, occurs twice, or there are too many files.
+        RequestError: 400 if a path could leave the folder, occurs twice, or there are too many files, or if
+            one beside the folders is too large.
     """
     paths = [file.path for file in files]
     invalid = next((path for path in paths if len(path) > MAX_PATH or not PATH.fullmatch(path)), None)
@@ -49,6 +52,10 @@ def check_files(files: Sequence[SentFile]) -> None:
     if len(files) > MAX_FILES or chunks > MAX_CHUNKS:
         detail = f"{len(files)} files with {chunks} chunks. Expected at most {MAX_FILES} and {MAX_CHUNKS}."
         raise RequestError(400, "too_many_files", detail)
+    large = [file for file in files if "/" not in file.path and len(file.chunks) > MAX_WHOLE_CHUNKS]
+    if large:
+        detail = f"{large[0].path} has {len(large[0].chunks)} chunks. Expected at most {MAX_WHOLE_CHUNKS}."
+        raise RequestError(400, "file_too_large", detail)
 
 
 def store_files(connection: Connection, job_id: int, kind: FileSet, files: Sequence[SentFile]) -> None:

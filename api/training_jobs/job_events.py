@@ -11,8 +11,10 @@ from sqlalchemy import Connection, func, insert, select
 from api.records.tables import training_events
 from api.training_jobs.schemas import EventKind, JobEvent, JobEventPage
 
-MAX_EVENTS = 20_000
+MAX_EVENTS, MAX_CHARACTERS = 20_000, 2**24
 """Of a job; later metrics and output are not stored."""
+MAX_STATES = 1000
+"""Sentences about the state of a job; later ones about leases are not stored."""
 table = training_events.c
 
 
@@ -24,20 +26,29 @@ class NewEvent:
     content: Any
 
 
-def add_state_event(connection: Connection, job_id: int, text: str, now: datetime) -> None:
-    """Adds a sentence about the state of a job."""
+def add_state_event(
+    connection: Connection, job_id: int, text: str, now: datetime, *, is_limited: bool = False
+) -> None:
+    """Adds a sentence about the state of a job; with `is_limited`, not if there are too many already."""
+    if is_limited:
+        count = select(func.count()).where(table.job_id == job_id, table.kind == "state")
+        if connection.execute(count).scalar_one() >= MAX_STATES:
+            return
     _insert(connection, job_id, [NewEvent("state", text)], now)
 
 
 def add_events(connection: Connection, job_id: int, events: Sequence[NewEvent], now: datetime) -> None:
     """Adds events of a worker as far as the job has room for them."""
-    count = connection.execute(select(func.count()).where(table.job_id == job_id)).scalar_one()
-    kept = events[: max(0, MAX_EVENTS - count)]
+    sums = select(func.count(), func.coalesce(func.sum(func.length(table.content)), 0))
+    count, characters = connection.execute(sums.where(table.job_id == job_id, table.kind != "state")).one()
+    if not events or count >= MAX_EVENTS or characters >= MAX_CHARACTERS:
+        return
+    kept = events[: MAX_EVENTS - count]
     _insert(connection, job_id, kept, now)
-    if len(kept) < len(events) and kept:
-        add_state_event(
-            connection, job_id, "Later metrics and output are not stored: there are too many.", now
-        )
+    added = sum(len(json.dumps(event.content)) for event in kept)
+    if count + len(events) >= MAX_EVENTS or characters + added >= MAX_CHARACTERS:
+        text = "Later metrics and output are not stored: there are too many."
+        add_state_event(connection, job_id, text, now)
 
 
 def _insert(connection: Connection, job_id: int, events: Sequence[NewEvent], now: datetime) -> None:

@@ -26,6 +26,8 @@ LEASE_DURATION = timedelta(seconds=120)
 """Each heartbeat renews the lease."""
 FORGOTTEN_AFTER = timedelta(days=30)
 """Workers that were not heard of for longer are not listed any more."""
+MAX_WORKERS = 500
+"""Workers that are listed: those that were heard of last."""
 MAX_ATTEMPTS = 3
 """Leases in a row without a new checkpoint after which a job has failed."""
 table = training_jobs.c
@@ -67,9 +69,9 @@ def lease_job(connection: Connection, worker: Worker, now: datetime) -> LeasedJo
         now: The time.
     """
     end_expired_leases(connection, now)
-    connection.execute(delete(training_workers).where(training_workers.c.seen_at < now - FORGOTTEN_AFTER))
     problem = describe_version(worker.version)
     note_worker(connection, worker, now, problem)
+    _forget_workers(connection, now)
     if problem is not None:
         return None
     queued = select(*COLUMNS).where(table.state == "queued").order_by(table.id).limit(1)
@@ -80,8 +82,18 @@ def lease_job(connection: Connection, worker: Worker, now: datetime) -> LeasedJo
     values = {"state": "leased", "lease": lease, "leased_until": now + LEASE_DURATION, "worker": worker.name}
     values |= {"attempts": row["attempts"] + 1, "started_at": row["started_at"] or now, "reason": None}
     change_job(connection, job_id, **values)
-    add_state_event(connection, job_id, f"The worker {worker.name} has the job.", now)
+    add_state_event(connection, job_id, f"The worker {worker.name} has the job.", now, is_limited=True)
     return _describe_lease(connection, row, lease, now)
+
+
+def _forget_workers(connection: Connection, now: datetime) -> None:
+    """Removes workers that were not heard of for long, and the oldest above `MAX_WORKERS`."""
+    seen_at = training_workers.c.seen_at
+    connection.execute(delete(training_workers).where(seen_at < now - FORGOTTEN_AFTER))
+    latest = select(training_workers.c.name).order_by(seen_at.desc(), training_workers.c.name)
+    others = connection.execute(latest.offset(MAX_WORKERS)).scalars().all()
+    if others:
+        connection.execute(delete(training_workers).where(training_workers.c.name.in_(others)))
 
 
 def describe_version(version: str) -> str | None:
@@ -255,7 +267,8 @@ def _queue_again(connection: Connection, row: RowMapping, why: str, now: datetim
     values = {"state": "queued", "lease": None, "leased_until": None, "attempts": attempts, "reason": why}
     change_job(connection, row["id"], **values)
     follows = "continues from its last checkpoint" if row["checkpoint"] else "starts again"
-    add_state_event(connection, row["id"], f"{why} The job waits for a worker and {follows}.", now)
+    text = f"{why} The job waits for a worker and {follows}."
+    add_state_event(connection, row["id"], text, now, is_limited=True)
 
 
 def _finish(

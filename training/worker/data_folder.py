@@ -53,7 +53,7 @@ def fetch_data(service: ServiceConnection, job: Job, files: Path, folder: Path, 
     with atomic_folder(folder, overwrite=True) as staged:
         for line in kept:
             for path in (line[key] for key in KEYS if key in line):
-                target = staged / path
+                target = path_inside(staged, path)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 if not target.exists():
                     link_or_copy(files / _name(path), target)
@@ -88,6 +88,13 @@ def _check(content: bytes, sha256: str) -> None:
 
 def _name(path: str) -> str:
     return path.rpartition("/")[2].partition(".")[0]
+
+
+def path_inside(folder: Path, path: str) -> Path:
+    """Returns a path below a folder; RunError if it leads outside."""
+    if not (folder / path).resolve().is_relative_to(folder.resolve()):
+        raise RunError(f"The service sent the path {path[:80]!r}. Expected one inside the folder of the job.")
+    return folder / path
 
 
 def link_or_copy(source: Path, target: Path) -> None:

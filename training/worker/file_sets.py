@@ -10,7 +10,7 @@ from pathlib import Path
 from segdec.errors import RunError
 from segdec.runtime.files import atomic_folder
 from training.run.checkpoint_folder import CheckpointFolder
-from training.worker.data_folder import link_or_copy
+from training.worker.data_folder import link_or_copy, path_inside
 from training.worker.service_connection import Job, SentFile, ServiceConnection
 
 CHUNK_BYTES = 4 * 1024**2
@@ -52,12 +52,12 @@ def download_files(
     """Writes files of a checkpoint to `folder`, which is replaced.
 
     Raises:
-        RunError: If a chunk does not have its digest.
+        RunError: If a chunk does not have its digest, or a path leads outside.
         ServiceError: See `ServiceConnection`.
     """
     with atomic_folder(folder, overwrite=True) as staged:
         for file in files:
-            path = staged / file.path
+            path = path_inside(staged, file.path)
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as written:
                 for name in file.chunks:

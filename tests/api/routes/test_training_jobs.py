@@ -238,6 +238,12 @@ def test_paths_that_could_leave_the_folder_are_rejected(service, leased, path):
             (400, "bad_path"),
         ),
         ("PUT", "result", {"files": [{"path": "a", "chunks": ["0" * 64]}]}, (409, "missing_chunks")),
+        (
+            "PUT",
+            "result",
+            {"files": [{"path": "report.html", "chunks": ["0" * 64] * 17}]},
+            (400, "file_too_large"),
+        ),
         ("PUT", "result", {"files": []}, (400, "bad_json")),
         ("POST", "end", {"outcome": "done"}, (409, "no_result")),
         ("POST", "end", {"outcome": "won"}, (400, "bad_json")),

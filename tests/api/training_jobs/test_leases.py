@@ -236,6 +236,34 @@ def test_a_worker_that_was_away_for_a_month_is_not_listed(jobs):
     assert [worker.name for worker in jobs.read(list_workers).workers] == ["gpu-2"]
 
 
+def test_a_worker_with_many_names_does_not_fill_the_list(jobs, monkeypatch):
+    monkeypatch.setattr("api.training_jobs.leases.MAX_WORKERS", 3)
+    for number in range(6):
+        jobs.lease(replace(OTHER, name=f"name {number}"))
+        jobs.wait(1)
+    assert [worker.name for worker in jobs.read(list_workers).workers] == ["name 3", "name 4", "name 5"]
+
+
+def test_long_output_is_stored_up_to_a_limit(jobs, monkeypatch):
+    monkeypatch.setattr("api.training_jobs.job_events.MAX_CHARACTERS", 250)
+    job_id, leased = jobs.order(), jobs.lease()
+    report = replace(TRAINING, events=[NewEvent("output", ["x" * 100])])
+    for _ in range(6):
+        jobs.do(renew_lease, job_id, leased.lease, report, jobs.now)
+    kinds = [event.kind for event in jobs.read(list_events, job_id, 0, 50).events]
+    assert kinds == ["state", "state", "output", "output", "output", "state"]
+
+
+def test_a_worker_that_leases_and_releases_again_and_again_fills_no_disk(jobs, monkeypatch):
+    monkeypatch.setattr("api.training_jobs.job_events.MAX_STATES", 5)
+    job_id = jobs.order()
+    for _ in range(6):
+        jobs.do(end_lease, job_id, jobs.lease().lease, "released", "It stopped.", jobs.now)
+    jobs.do(end_lease, job_id, jobs.lease().lease, "failed", "Too few parts.", jobs.now)
+    texts = [event.content for event in jobs.read(list_events, job_id, 0, 50).events]
+    assert (len(texts), texts[-1]) == (6, "The job is failed. Too few parts.")
+
+
 def test_a_reason_has_only_printable_characters(jobs):
     """PostgreSQL stores no NUL."""
     job_id, leased = jobs.order(), jobs.lease()
@@ -266,7 +294,7 @@ def test_a_job_is_done_only_with_a_model(jobs):
 
 
 def test_events_are_stored_in_their_order_up_to_a_limit(jobs, monkeypatch):
-    monkeypatch.setattr("api.training_jobs.job_events.MAX_EVENTS", 5)
+    monkeypatch.setattr("api.training_jobs.job_events.MAX_EVENTS", 3)
     job_id, leased = jobs.order(), jobs.lease()
     for step in range(3):
         events = [NewEvent("metrics", {"step": step}), NewEvent("output", [f"line {step}"])]
