@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,8 +19,11 @@ from api.data_sets.imports import INTERRUPTED, finish_import, keep_alive, start_
 from api.data_sets.job_schemas import ImportProblem, ImportResult, JobState
 from api.data_sets.photographs import add_photograph, find_photograph
 from segdec.config import GOOD
+from segdec.errors import DatasetError
 
 ARCHIVE, UNPACKED, CONVERTED, PROBLEMS = "archive.zip", "unpacked", "converted", "problems.jsonl"
+FREE_COPIES = 3
+"""The disk must have this many times the size of the photographs free: unpacked, converted and stored."""
 MAX_PROBLEMS = 200
 """Problems that are stored; the others are counted."""
 BATCH_FILES, BATCH_BYTES = 50, 64_000_000
@@ -108,8 +112,7 @@ class ArchiveImport:
 
     async def _read_archive(self) -> None:
         options = self._options
-        size = ["--max-gb", f"{options.max_bytes / 1e9:.9f}"]
-        notes = await self._run("unpack", ARCHIVE, UNPACKED, *size)
+        notes = await self._unpack()
         (self._folder / ARCHIVE).unlink()
         command = ["convert", "auto", UNPACKED, CONVERTED, "--skip-broken", "--problems", PROBLEMS]
         command += ["--max-pixels", str(options.max_pixels)]
@@ -118,6 +121,17 @@ class ArchiveImport:
         finally:
             self._add_problems()
         self.result = self.result.model_copy(update={"notes": [_without_folder(note) for note in notes]})
+
+    async def _unpack(self) -> list[str]:
+        """Unpacks the archive, which may be much smaller than its files, if they leave space on the disk."""
+        free = (await asyncio.to_thread(shutil.disk_usage, self._folder)).free
+        limit = min(self._options.max_bytes, free // FREE_COPIES)
+        try:
+            return await self._run("unpack", ARCHIVE, UNPACKED, "--max-gb", f"{limit / 1e9:.9f}")
+        except DatasetError as error:
+            if limit == self._options.max_bytes:
+                raise
+            raise DatasetError(f"{error} The disk of the record has {free / 1e9:.1f} GB free.") from error
 
     async def _run(self, *arguments: str) -> list[str]:
         return await run_datasets(self._folder, self._options.limits, *arguments)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -66,6 +66,13 @@ class BackgroundJobs:
         self._tasks: set[asyncio.Task[None]] = set()
         self._open = 0
 
+    async def remove_abandoned(self) -> None:
+        """Removes the folders of services that were killed, which may take long."""
+        found = (
+            list(self._folder.iterdir()) if self._folder.exists() else []
+        )  # later ones may not be locked yet
+        await asyncio.to_thread(_remove_abandoned, found)
+
     @contextmanager
     def open_folder(self) -> Iterator["JobFolder"]:
         """Yields a new folder for a job; it is removed at the end, or when the started job has ended.
@@ -89,7 +96,6 @@ class BackgroundJobs:
             resources.callback(shutil.rmtree, folder, ignore_errors=True)
             folder.mkdir(parents=True)
             resources.enter_context(folder_lock(folder))
-            _remove_abandoned(self._folder)
             yield JobFolder(folder, resources)
 
     def _count_ended(self) -> None:
@@ -151,9 +157,9 @@ class JobFolder:
     resources: ExitStack
 
 
-def _remove_abandoned(parent: Path) -> None:
+def _remove_abandoned(folders: Sequence[Path]) -> None:
     """Removes the folders of services that were killed: nobody holds their locks."""
-    for folder in parent.iterdir():
+    for folder in folders:
         with suppress(OSError), folder_lock(folder, wait=False) as is_locked:
             if is_locked:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -27,6 +27,7 @@ async def start_check(
     """Checks the labelled photographs in the background: near duplicates, contradictions, unusual sizes."""
     jobs, who = jobs_of(service), author_of(request)
     snapshot = await data_sets.read(take_snapshot, data_set_id)
+    await jobs.remove_abandoned()
     with jobs.open_folder() as folder:
         limits = program_limits(service.settings)
         await jobs.start(folder, CheckJob(data_sets, data_set_id, snapshot, folder.path, limits, who))

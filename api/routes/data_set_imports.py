@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from api.accounts.access import author_of
 from api.data_sets import imports
-from api.data_sets.archive_import import ARCHIVE, ArchiveImport, ArchiveOptions
+from api.data_sets.archive_import import ARCHIVE, FREE_COPIES, ArchiveImport, ArchiveOptions
 from api.data_sets.background_jobs import BackgroundJobs
 from api.data_sets.definitions import find_data_set
 from api.data_sets.import_program import ProgramLimits
@@ -32,8 +32,6 @@ ARCHIVE_TYPES = ("application/zip", "application/x-zip-compressed", "application
 MAX_SILENCE_S = 60.0
 """Longest time without a byte of the archive."""
 BUFFER_BYTES = 2**20
-FREE_COPIES = 3
-"""The disk must have this many times the size of an archive free: unpacked, converted and stored."""
 BODY = {
     "requestBody": {
         "required": True,
@@ -70,9 +68,10 @@ async def add_archive(
     declared = _declared_bytes(request, limit)
     jobs = jobs_of(service)
     try:
+        await jobs.remove_abandoned()
         with jobs.open_folder() as folder:
-            await asyncio.to_thread(_check_space, folder.path, declared)
-            await _write_body(request, folder.path / ARCHIVE, limit)
+            fitting = await asyncio.to_thread(_check_space, folder.path, declared)
+            await _write_body(request, folder.path / ARCHIVE, limit, fitting)
             options = _options(service.settings, limit, with_labels=labels == "read")
             job = ArchiveImport(data_sets, data_set_id, folder.path, options, name, author_of(request))
             number = await jobs.start(folder, job)
@@ -132,12 +131,14 @@ def _declared_bytes(request: Request, limit: int) -> int:
     return int(declared)
 
 
-def _check_space(folder: Path, declared: int) -> None:
+def _check_space(folder: Path, declared: int) -> int:
+    """Returns how many bytes an archive may have; raises a RequestError, 507, if it has more."""
     free = shutil.disk_usage(folder).free
     if FREE_COPIES * declared > free:
         raise _no_space(
             f"it has {free / 1e9:.1f} GB free, the archive needs {FREE_COPIES * declared / 1e9:.1f} GB"
         )
+    return free // FREE_COPIES
 
 
 def _no_space(why: str) -> RequestError:
@@ -160,12 +161,12 @@ def _too_large(limit: int) -> RequestError:
     )
 
 
-async def _write_body(request: Request, path: Path, limit: int) -> None:
+async def _write_body(request: Request, path: Path, limit: int, fitting: int) -> None:
     """Writes the body to a file.
 
     Raises:
-        RequestError: 413 if it has more than `limit` bytes, 408 if nothing arrives for a minute, 400 if it is
-            empty.
+        RequestError: 413 if it has more than `limit` bytes, 507 for more than `fitting`, 408 if nothing
+            arrives for a minute, 400 if it is empty.
         OSError: If the disk is full.
     """
     received, waiting = 0, bytearray()
@@ -183,6 +184,8 @@ async def _write_body(request: Request, path: Path, limit: int) -> None:
                 waiting += chunk
                 if received > limit:
                     raise _too_large(limit)
+                if received > fitting:
+                    raise _no_space(f"an archive may have {fitting / 1e9:.1f} GB there now")
             if len(waiting) >= BUFFER_BYTES or chunk is None:
                 await asyncio.to_thread(file.write, bytes(waiting))
                 waiting.clear()

@@ -66,6 +66,7 @@ async def start_proposals(
         raise RequestError(409, "no_classes", detail)
     if not waiting:
         raise RequestError(409, "nothing_unlabelled", "All photographs of the data set are labelled.")
+    await jobs.remove_abandoned()
     with jobs.open_folder() as folder:
         job = ProposalJob(
             data_sets,

@@ -80,8 +80,12 @@ def compare_results(first: Predictions, second: Predictions) -> ResultComparison
 def mcnemar_p_value(first: int, second: int) -> float:
     """Returns the p-value of equal probabilities for both kinds of disagreement."""
     total = first + second
-    tail = sum(math.comb(total, count) for count in range(min(first, second) + 1))
-    return min(1.0, 2 * tail / (1 << total))
+    logarithm = math.lgamma(total + 1) - total * math.log(2)
+    counts = range(min(first, second) + 1)
+    tail = math.fsum(
+        math.exp(logarithm - math.lgamma(count + 1) - math.lgamma(total - count + 1)) for count in counts
+    )
+    return min(1.0, 2 * tail)
 
 
 def _measure(predictions: Sequence[Prediction]) -> ComparedResult:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import io
 import json
+import shutil
 import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -302,6 +303,24 @@ def test_errors_of_the_service_are_not_shown(own_imports, monkeypatch, caplog):
 def test_folders_of_killed_services_are_removed(own_imports):
     (own_imports.folder / "0123").mkdir(parents=True)
     (own_imports.folder / "0123/archive.zip").write_bytes(b"")
-    with own_imports.jobs.open_folder() as folder:
-        assert list(own_imports.folder.iterdir()) == [folder.path]
+
+    async def remove():
+        with own_imports.jobs.open_folder() as folder:
+            await own_imports.jobs.remove_abandoned()
+            assert list(own_imports.folder.iterdir()) == [folder.path]
+
+    asyncio.run(remove())
     assert list(own_imports.folder.iterdir()) == []
+
+
+def test_an_archive_that_would_fill_the_disk_is_not_unpacked(own_imports, monkeypatch):
+    monkeypatch.setattr(archive_import.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9000, 0, 600))
+
+    async def send():
+        await own_imports.send({f"good/{number}.png": png(number) for number in range(5)})
+        await own_imports.wait()
+
+    asyncio.run(send())
+    ((state, added, error),) = own_imports.shown()
+    assert (state, added) == ("failed", 0)
+    assert "after unpacking" in error and "The disk of the record has 0.0 GB free" in error

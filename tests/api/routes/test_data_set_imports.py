@@ -105,6 +105,8 @@ def test_bodies_that_cannot_be_archives_are_refused(engineer, path, record_folde
     assert problem(engineer.get(f"{path}/imports/99")) == (404, "import_not_found")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 0))
     assert problem(post(b"x")) == (507, "no_space")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9000, 0, 1500))
+    assert problem(post(unknown_length())) == (507, "no_space")
     monkeypatch.setattr(background_jobs, "MAX_WAITING", 0)
     assert problem(post(b"x")) == (503, "jobs_full")
     assert list((record_folder / "imports").iterdir()) == []

@@ -15,7 +15,9 @@ def predictions(*labels):
     return {str(number): Prediction(*pair) for number, pair in enumerate(labels)}
 
 
-@pytest.mark.parametrize("counts", [(0, 0), (1, 0), (3, 9), (9, 3), (10, 10), (0, 6), (120, 80)])
+@pytest.mark.parametrize(
+    "counts", [(0, 0), (1, 0), (3, 9), (9, 3), (10, 10), (0, 6), (120, 80), (200_000, 199_000)]
+)
 def test_the_p_value_is_that_of_the_exact_test(counts):
     expected = binomtest(counts[0], sum(counts)).pvalue if sum(counts) else 1.0
     assert mcnemar_p_value(*counts) == pytest.approx(expected)
