@@ -11,6 +11,7 @@ import { ImportList } from "./import_list.js";
 import { Labels } from "./labels.js";
 import { showSteps } from "./next_steps.js";
 import { PhotographSheet } from "./photograph_sheet.js";
+import { Proposals } from "./proposals.js";
 import { DataSetRequests } from "./requests.js";
 import { Upload } from "./upload.js";
 import { VersionList } from "./version_list.js";
@@ -32,6 +33,7 @@ async function showDataSet() {
   const labels = new Labels(id, requests, { onChoose: (label) => sheet.choose(label), onChange: present });
   const imports = new ImportList(id, requests, reload);
   const versions = new VersionList(id, requests);
+  const proposals = new Proposals(id, requests);
   const findings = new Findings(id, requests, (ids) => sheet.showOnly(ids));
 
   function present(dataSet) {
@@ -45,7 +47,7 @@ async function showDataSet() {
   byId("data-set").hidden = false;
   present(found);
   if (mayChange) new Upload(id, requests, { onImport: () => imports.load(), onAdded: reload });
-  await Promise.all([sheet.load(), imports.load(), versions.load(), findings.load()]);
+  await Promise.all([sheet.load(), imports.load(), versions.load(), proposals.load(), findings.load()]);
 }
 
 byId("forget-key").addEventListener("click", () => {

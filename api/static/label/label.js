@@ -17,7 +17,7 @@ import { Requests } from "./requests.js";
 
 const RENEW_MS = 100_000; // leases expire after 300 s
 const IDLE_MS = 600_000; // without input; then the leases expire for others
-const DRAWN = "drawn";
+const [DRAWN, PROPOSED] = ["drawn", "proposed"]; // sources of annotations
 
 const query = new URLSearchParams(location.search);
 const main = document.querySelector("main");
@@ -64,8 +64,10 @@ async function show(photograph) {
   }
   if (photograph !== shown) return undefined;
   main.dataset.picture = "shown";
+  panel.showPhotograph(photograph); // the proposal may be gone
   editor.show(photograph);
-  setText(byId("announcement"), photograph.given.name);
+  chooseProposedClass();
+  setText(byId("announcement"), [photograph.given.name, byId("proposal").textContent].filter(Boolean).join(". "));
   return undefined;
 }
 
@@ -95,31 +97,44 @@ function onMaskChange() {
 function chooseClass(number) {
   const defect = shown?.defects[number - 1];
   if (!defect) return;
-  editor.toolbar.chooseClass(defect.value);
-  panel.showLabel(shown, defect.value);
+  shown.hasChosenClass = true;
+  showClass(defect.value);
 }
 
-/** Saves what is shown: the mask with its classes, or the chosen class alone. */
+/** Chooses the class that a model proposes. */
+function chooseProposedClass() {
+  const defect = shown.defects.find(({ name }) => name === shown.given.proposal?.label);
+  if (defect) showClass(defect.value);
+}
+
+function showClass(value) {
+  editor.toolbar.chooseClass(value);
+  if (shown.drawing) panel.showLabel(shown, value);
+}
+
+/** Saves what is shown: the proposal of a model, the mask with its classes, or the chosen class alone. */
 function saveShown() {
   if (main.dataset.picture !== "shown" || shown.drawing.pending) return;
-  const drawn = shown.drawnClasses;
+  const { accepted, drawnClasses: drawn } = shown;
   const chosen = shown.defects.find(({ value }) => value === editor.toolbar.value);
-  const label = drawn[0] ?? chosen?.name;
-  if (label) save({ label, hasMask: !shown.drawing.empty });
+  const label = drawn.includes(accepted?.label) ? accepted.label : (drawn[0] ?? accepted?.label ?? chosen?.name);
+  if (label) save({ label, hasMask: !shown.drawing.empty, source: accepted ? PROPOSED : DRAWN });
   else panel.showNotice(translate("Choose a class first."));
 }
 
 /** Saves a label without defects: good or ignore. */
 function saveWhole(label) {
   if (main.dataset.picture !== "shown") return;
-  if (label === "good" && shown.drawnClasses.length) {
+  const { accepted } = shown;
+  if (label === "good" && shown.drawnClasses.length && !accepted) {
     panel.showNotice(translate("The mask has defects: clear it first, or press Enter to save the defects."));
     return;
   }
-  save({ label, hasMask: label === "good" && !shown.drawing.empty });
+  const hasMask = label === "good" && !shown.drawing.empty && !accepted; // a mask that is proposed has defects
+  save({ label, hasMask, source: accepted?.label === label ? PROPOSED : DRAWN });
 }
 
-function save({ label, hasMask }) {
+function save({ label, hasMask, source }) {
   const photograph = shown;
   const { width, height, pixels } = photograph.drawing;
   const mask = hasMask ? writeGrey(width, height, pixels.slice()) : null;
@@ -129,7 +144,7 @@ function save({ label, hasMask }) {
   photograph.work = photograph.work.then(async () => {
     try {
       await draft;
-      await photograph.save({ label, mask: await mask, source: DRAWN });
+      await photograph.save({ label, mask: await mask, source });
     } catch (error) {
       photograph.error = translate("{name} was not saved: {reason}", { name: photograph.given.name, reason: error.message });
       queue.saving.delete(photograph);

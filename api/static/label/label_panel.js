@@ -2,6 +2,7 @@
 
 import { byId, createElement, setText } from "../shared/dom.js";
 import { translate } from "../shared/language.js";
+import { proposalText } from "./proposal_text.js";
 
 export class LabelPanel {
   /** Calls `onGood()` and `onClass(number)`, from 1, when a label is chosen. */
@@ -16,23 +17,22 @@ export class LabelPanel {
     byId("labels").replaceChildren(good, ...others);
   }
 
-  showPhotograph({ given: { name, part, label }, error }) {
+  showPhotograph({ given: { name, part, label, proposal }, error }) {
     setText(byId("name"), name);
+    setText(byId("proposal"), proposal ? proposalText(proposal) : "");
+    byId("proposal").hidden = !proposal;
     setText(byId("facts"), [part, label && translate("labelled {label}", { label })].filter(Boolean).join(" · "));
     this.showNotice(error);
   }
 
   /** Shows the chosen class, a mask value, and what "Save" stores. */
   showLabel(photograph, value) {
-    const drawn = photograph.drawnClasses;
+    const { drawnClasses: drawn, accepted } = photograph;
+    const isGood = accepted?.label === "good";
     const chosen = photograph.defects.find((defect) => defect.value === value)?.name;
-    [...byId("labels").children].slice(1).forEach((button, at) => button.setAttribute("aria-pressed", at + 1 === value));
-    const classes = drawn.join(", ");
-    const text = drawn.length
-      ? translate("Save {classes} with the mask", { classes })
-      : translate("Save {label} without a mask", { label: chosen ?? "–" });
-    setText(byId("save-text"), text);
-    byId("save").disabled = !drawn.length && !chosen;
+    [...byId("labels").children].slice(1).forEach((button, at) => button.setAttribute("aria-pressed", !isGood && at + 1 === value));
+    setText(byId("save-text"), accepted ? acceptText(accepted, drawn) : saveText(drawn, chosen));
+    byId("save").disabled = !accepted && !drawn.length && !chosen;
   }
 
   /** Shows a message, or hides it if empty. */
@@ -55,4 +55,15 @@ export class LabelPanel {
     button.addEventListener("click", (event) => event.detail > 1 || act()); // a double click would label the next one
     return button;
   }
+}
+
+/** What the button says that accepts a proposal; `drawn` are the classes in its mask. */
+function acceptText({ label }, drawn) {
+  if (drawn.length) return translate("Accept {classes} with the mask", { classes: drawn.join(", ") });
+  return label === "good" ? translate("Accept: good") : translate("Accept {label} without a mask", { label });
+}
+
+function saveText(drawn, chosen) {
+  if (drawn.length) return translate("Save {classes} with the mask", { classes: drawn.join(", ") });
+  return translate("Save {label} without a mask", { label: chosen ?? "–" });
 }

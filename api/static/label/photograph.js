@@ -2,6 +2,8 @@
 
 import { EditableMask } from "../shared/mask_editor/editable_mask.js";
 
+const NOT_FOUND = 404;
+
 export class Photograph {
   /** `given` describes it as the service does; `classes` are the names of the defects. */
   constructor(given, { requests, drafts, classes }) {
@@ -10,6 +12,7 @@ export class Photograph {
     this.defects = classes.map((name, at) => ({ name, value: at + 1, key: at < 9 ? String(at + 1) : "" }));
     this.drawing = null;
     this.bitmap = null;
+    this.hasChosenClass = false; // whether a person chose a class
     this.error = ""; // why the last label was not stored
     this.work = Promise.resolve(); // its requests, one after another
   }
@@ -45,6 +48,13 @@ export class Photograph {
     await this.drafts.remove(this.#draftId);
   }
 
+  /** The proposal of a model that saving accepts, because nobody has changed it; else null. */
+  get accepted() {
+    const { proposal } = this.given;
+    if (!proposal?.label || this.drawing.modified) return null;
+    return proposal.has_mask || !this.hasChosenClass ? proposal : null;
+  }
+
   /** Names of the classes in the mask, the one with the largest area first. */
   get drawnClasses() {
     const areas = new Uint32Array(256);
@@ -58,15 +68,27 @@ export class Photograph {
   }
 
   async #load() {
-    const { width, height, has_mask: hasMask } = this.given;
     const [bitmap, mask, draft] = await Promise.all([
       this.requests.image(this.id),
-      hasMask ? this.requests.storedMask(this.id) : emptyMask(width, height),
+      this.#firstMask(),
       this.drafts.find(this.#draftId),
     ]);
     this.drawing = new EditableMask({ ...mask, hasClasses: true });
     if (draft?.annotation === this.given.annotation_id) this.drawing.restore(draft.state);
     this.bitmap = bitmap;
+  }
+
+  /** The stored mask, else the one that a model proposes, else an empty one. */
+  async #firstMask() {
+    const { width, height, has_mask: hasMask, proposal } = this.given;
+    if (hasMask) return this.requests.storedMask(this.id);
+    try {
+      if (proposal?.has_mask) return await this.requests.proposedMask(this.id);
+    } catch (error) {
+      if (error.status !== NOT_FOUND) throw error;
+      this.given = { ...this.given, proposal: null }; // a newer run has replaced it
+    }
+    return emptyMask(width, height);
   }
 }
 

@@ -54,6 +54,12 @@ export class Requests extends RecordRequests {
     return readGrey(new Uint8Array(await answer.arrayBuffer()));
   }
 
+  /** The mask that a model proposes, as `storedMask`. */
+  async proposedMask(id) {
+    const answer = await this.ask(`${this.path}/photographs/${id}/proposal/mask`);
+    return readGrey(new Uint8Array(await answer.arrayBuffer()));
+  }
+
   /** Stores an annotation {label, mask, source}, `mask` a Blob or null, after the annotation `basedOn`; returns the photograph. */
   async annotate(id, { label, mask, source }, basedOn) {
     const sent = { label, mask: mask && (await base64Of(mask)), source, based_on: basedOn, session: this.session };

@@ -1,0 +1,131 @@
+"""Labels that a model proposes, in a real browser with the real service."""
+
+import httpx
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import contrast, serving
+from tests.browser.test_label import HEIGHT, WIDTH, Labels, drag, shows
+
+pytestmark = pytest.mark.slow
+SPOT = np.s_[8:14, 10:20]
+
+
+@pytest.fixture
+def labels(tmp_path):
+    with serving(tmp_path, local_role="engineer") as service, httpx.Client(base_url=service.address) as http:
+        yield Labels(service, http)
+
+
+def send(labels, **spots):
+    """Sends photographs with a spot of a brightness each, which is the score × 255."""
+    for name, brightness in spots.items():
+        pixels = np.full((HEIGHT, WIDTH, 3), 40, np.uint8)
+        pixels[SPOT] = brightness
+        labels.send(name, pixels)
+
+
+def address(labels, page):
+    number = labels.path.rsplit("/", 1)[1]
+    return {"datasets": f"datasets?id={number}", "label": f"label?data_set={number}"}[page]
+
+
+def sources(labels):
+    """Label, source and whether there is a mask, by the name of the photograph."""
+    found = {}
+    for one in labels.photographs():
+        history = labels.http.get(f"{labels.path}/photographs/{one['id']}/annotations").json()["annotations"]
+        found[one["name"]] = [(each["label"], each["source"], each["has_mask"]) for each in history]
+    return found
+
+
+def test_proposals_are_accepted_changed_and_rejected(visit, labels):
+    send(labels, sure=220, edited=210, near=135, good=100, other=90)
+    base = str(labels.http.base_url)
+    user = visit(base)
+    page = user.open(address(labels, "datasets"))
+    page.get_by_role("button", name="Propose labels").click()
+    expect(page.locator("#proposals-state")).to_contain_text("5 labels proposed by unnamed 0")
+    expect(page.locator("#proposals-bar")).to_be_hidden()
+    page = user.open(address(labels, "label"))
+    shows(page, "near")
+    text = "Proposed by unnamed 0: scratch, score 0.53. The model is uncertain."
+    expect(page.locator("#proposal")).to_have_text(text)
+    expect(page.locator("#save-text")).to_have_text("Accept scratch with the mask")
+    page.keyboard.press("Enter")
+    shows(page, "good")
+    expect(page.locator("#save-text")).to_have_text("Accept: good")
+    page.keyboard.press("2")
+    expect(page.locator("#save-text")).to_have_text("Save spot without a mask")
+    page.keyboard.press("g")
+    shows(page, "other")
+    expect(page.locator("#proposal")).to_have_text("Proposed by unnamed 0: good, score 0.35.")
+    page.keyboard.press("Enter")
+    shows(page, "edited")
+    expect(page.locator("#proposal")).to_have_text("Proposed by unnamed 0: scratch, score 0.82.")
+    page.keyboard.press("x")
+    drag(page, (30.2, 20.2), (32.8, 21.8))
+    expect(page.locator("#save-text")).to_have_text("Save scratch with the mask")
+    page.keyboard.press("g")
+    expect(page.locator("#notice")).to_contain_text("clear it first")
+    page.keyboard.press("Enter")
+    shows(page, "sure")
+    page.keyboard.press("x")
+    drag(page, (30.2, 20.2), (32.8, 21.8))
+    page.locator("#reset").click()
+    expect(page.locator("#save-text")).to_have_text("Accept scratch with the mask")
+    page.keyboard.press("g")
+    expect(page.locator("#empty-title")).to_have_text("No photograph without a label is left")
+    expect(page.locator("#unlabelled")).to_have_text("0 without a label")
+    assert sources(labels) == {
+        "sure": [("good", "drawn", False)],
+        "edited": [("scratch", "drawn", True)],
+        "near": [("scratch", "proposed", True)],
+        "good": [("good", "drawn", False)],
+        "other": [("good", "proposed", False)],
+    }
+    expected = np.zeros((HEIGHT, WIDTH), np.uint8)
+    expected[SPOT] = 1
+    np.testing.assert_array_equal(labels.mask(2), expected)
+    expected[20:22, 30:33] = 1
+    np.testing.assert_array_equal(labels.mask(1), expected)
+
+
+def test_a_proposal_that_a_newer_run_has_replaced_is_not_shown(visit, labels):
+    send(labels, near=135)
+    base = str(labels.http.base_url)
+    page = visit(base).open(address(labels, "datasets"))
+    page.get_by_role("button", name="Propose labels").click()
+    expect(page.locator("#proposals-state")).to_contain_text("1 label proposed by unnamed 0")
+    user = visit(base)
+    lost = {"status": 404, "content_type": "application/problem+json", "body": '{"code": "no_mask"}'}
+    user.page.route("**/proposal/mask", lambda route: route.fulfill(**lost))
+    page = user.open(address(labels, "label"))
+    shows(page, "near")
+    expect(page.locator("#proposal")).to_be_hidden()
+    expect(page.locator("#save-text")).to_have_text("Save scratch without a mask")
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_proposals_fit_screens_and_phones(visit, labels, language):
+    send(labels, near=135, other=140, third=145)
+    base = str(labels.http.base_url)
+    for width, height in ((1920, 1080), (1024, 768), (390, 844)):
+        user = visit(base, viewport={"width": width, "height": height}, locale=language)
+        page = user.open(address(labels, "datasets"))
+        if width == 1920:
+            page.locator("#propose").click()
+        expect(page.locator("#proposals-state")).to_contain_text("unnamed 0")
+        expect(page.locator("#propose")).to_be_enabled()
+        page.locator("#proposals-panel").scroll_into_view_if_needed()
+        user.screenshot(f"proposals-data-set-{width}-{language}")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page = user.open(address(labels, "label"))
+        expect(page.locator("main")).to_have_attribute("data-picture", "shown")
+        expect(page.locator("#proposal")).to_be_visible()
+        user.screenshot(f"proposals-label-{width}-{language}")
+        for selector in ("html", "#side"):
+            assert page.locator(selector).evaluate("part => part.scrollWidth <= part.clientWidth")
+        assert contrast(page, "#proposal") >= 4.5
+        user.open("datasets")  # gives the photographs back
