@@ -100,8 +100,8 @@ export class JobDetail {
     );
     const { good, defective, false_positives: alarms, false_negatives: missed } = metrics;
     const facts = [
-      [translate("Missed defects"), translate("{count} of {total}", { count: missed, total: defective }), missed],
-      [translate("False alarms"), translate("{count} of {total}", { count: alarms, total: good }), alarms],
+      [translate("Missed defects"), translate("{count} of {total} photographs", { count: missed, total: defective }), missed],
+      [translate("False alarms"), translate("{count} of {total} photographs", { count: alarms, total: good }), alarms],
       ["AP", formatDecimals(metrics.average_precision ?? 0, 3), metrics.average_precision],
       ["AUROC", formatDecimals(metrics.auroc ?? 0, 3), metrics.auroc],
       [translate("IoU of masks"), formatDecimals(metrics.pixel_iou ?? 0, 3), metrics.pixel_iou],
