@@ -1,5 +1,6 @@
 """What training workers do: lease jobs, fetch their data, report, upload. Served if the service records."""
 
+import struct
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -40,7 +41,10 @@ router = APIRouter(
     prefix="/v1/training/worker", tags=["training workers"], dependencies=require_role("train")
 )
 
-MAX_PANEL = 8 * 1024**2
+MAX_PANEL, MAX_PANEL_PX = 8 * 1024**2, 2**26
+"""Bytes and pixels of the picture of predictions, which browsers decode."""
+PNG_START, PNG_SIZE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", slice(16, 24)
+"""First bytes of a PNG, and the place of its width and height."""
 MAX_LIST_BYTES = 2 * 1024**2
 """Largest body that names chunks."""
 MAX_EVENTS = 100
@@ -320,8 +324,12 @@ async def store_panel(
 ) -> MissingChunks:
     """Stores the latest picture of predictions, a PNG of at most 8 MiB."""
     picture = await _read_bytes(request, service, deadline, MAX_PANEL)
-    if not picture.startswith(b"\x89PNG\r\n\x1a\n"):
+    if not picture.startswith(PNG_START) or len(picture) < PNG_SIZE.stop:
         raise RequestError(400, "not_a_png", "The picture is not a PNG. Send panel.png of the run.")
+    width, height = struct.unpack(">II", picture[PNG_SIZE])
+    if width * height > MAX_PANEL_PX:
+        detail = f"The picture has {width} × {height} px. Expected at most {MAX_PANEL_PX:,} pixels."
+        raise RequestError(400, "picture_too_large", detail)
 
     def store(connection: Connection) -> None:
         leases.find_leased(connection, job_id, lease)

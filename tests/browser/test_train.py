@@ -154,6 +154,25 @@ def test_two_trainings_are_compared(visit, studio, tmp_path):
 
 
 @pytest.mark.slow
+def test_what_a_hostile_worker_reports_is_text_and_does_not_stop_the_page(visit, studio):
+    page = visit(studio.address).open("train")
+    page.locator("button", has_text="Start training").click()
+    expect(page.locator("#job-state")).to_have_text("waits for a worker")
+    job, script = studio.lease(), "<img src=x onerror=document.title='attacked'>"
+    steps = [10**17 + 16 * number for number in range(9)]
+    records = [record("train", 0, step, loss=1e300 + 1e284 * step) for step in steps]
+    records += [record("train", 0, step, loss=1e12 + step * 2**-12) for step in (1, 2, 3)]
+    records += [record("train", 0, script, loss=script), record("val", 0, 0.5, average_precision=-1e308)]
+    records += [{"kind": "metrics", "content": {script: script}}, {"kind": "output", "content": [script]}]
+    studio.beat(job, 5, *records)
+    expect(page.locator("#output")).to_have_text(script)
+    assert page.locator("#loss").evaluate("part => part.chart.data[0]") == [1, 2, 3]
+    studio.worker.end(job, "failed", script)
+    expect(page.locator("#job-reason")).to_contain_text(script)
+    assert (page.locator("main img[src=x]").count(), "attacked" in page.title()) == (0, False)
+
+
+@pytest.mark.slow
 def test_a_failed_training_says_why_and_is_continued(visit, studio):
     page = visit(studio.address).open("train")
     page.locator("button", has_text="Start training").click()

@@ -5,6 +5,7 @@ import { drawChart, line } from "../shared/chart.js";
 import { formatDecimals, formatNumber, translate } from "../shared/language.js";
 
 const MAX_POINTS = 600;
+const MAX_STEP = 1e9;
 
 export class Curves {
   constructor() {
@@ -13,7 +14,7 @@ export class Curves {
 
   /** Adds records of the training's log and draws the curves. */
   add(records) {
-    for (const record of records) this.records.set(`${record.kind} ${record.stage_index} ${record.step}`, record);
+    for (const record of records.filter(isDrawable)) this.records.set(`${record.kind} ${record.stage_index} ${record.step}`, record);
     if (records.length) this.#draw();
   }
 
@@ -24,7 +25,7 @@ export class Curves {
     const [train, validation] = [thin(sorted("train")), sorted("val")];
     byId("no-curve").hidden = this.records.size > 0;
     const x = { label: translate("Step"), write: (value) => formatNumber(value) };
-    const column = (records, name) => records.map((record) => record[name] ?? null);
+    const column = (records, name) => records.map((record) => toDrawn(record[name]));
     drawChart(byId("loss"), [train.map(position), column(train, "loss")], {
       x,
       y: { write: (value) => formatDecimals(value, 3) },
@@ -53,6 +54,17 @@ export class Curves {
     }
     return offsets;
   }
+}
+
+/** Whether a record has a place on the axis; a worker may report anything. */
+function isDrawable({ stage_index: stage, step }) {
+  return [stage, step].every((number) => Number.isInteger(number) && number >= 0 && number <= MAX_STEP);
+}
+
+/** A value with the precision of 32 bits, so that the marks of an axis differ; null for what is not a number. */
+function toDrawn(value) {
+  const rounded = typeof value === "number" ? Math.fround(value) : NaN;
+  return Number.isFinite(rounded) ? rounded : null;
 }
 
 /** At most MAX_POINTS of the records, evenly chosen. */

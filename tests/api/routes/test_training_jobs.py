@@ -1,13 +1,15 @@
 """The routes of training jobs, for engineers and for workers; nothing is trained."""
 
 import hashlib
+import struct
 from contextlib import suppress
 
+import numpy as np
 import pytest
 
 from segdec import __version__
 from segdec.errors import ServiceError
-from segdec.images import decode_image
+from segdec.images import decode_image, encode_png
 from tests.api.routes.conftest import problem
 from tests.api.training_jobs.training_service import JOBS, TRAIN_KEY, TrainingService
 from training.worker.data_folder import fetch_data
@@ -17,7 +19,8 @@ from training.worker.service_connection import LeaseLostError, SentFile, WorkerI
 WORKER = "/v1/training/worker"
 IDENTITY = WorkerIdentity("gpu-1", __version__, {"gpus": "1"})
 KEY = {"X-API-Key": TRAIN_KEY}
-PNG_BEGIN = b"\x89PNG\r\n\x1a\n"
+PANEL = encode_png(np.zeros((2, 2), np.uint8))
+HUGE_PANEL = PANEL[:16] + struct.pack(">II", 100_000, 100_000) + PANEL[24:]
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +161,7 @@ def test_files_are_uploaded_in_chunks_and_downloaded(leased, tmp_path, monkeypat
 
 def test_the_end_of_a_job_shows_its_report_and_picture(service, leased, tmp_path):
     worker, job = leased
-    worker.send_panel(job, PNG_BEGIN + b"of a panel")
+    worker.send_panel(job, PANEL)
     events = [{"kind": "metrics", "content": {"step": 1, "loss": 0.5}}, {"kind": "output", "content": ["a"]}]
     words = {"is_training": True, "progress": {"phase": "training"}, "events": events}
     assert worker.heartbeat(job, **words) == "continue"
@@ -170,7 +173,7 @@ def test_the_end_of_a_job_shows_its_report_and_picture(service, leased, tmp_path
     assert (shown["state"], shown["outcome"]["rating"]["level"]) == ("done", "usable")
     report = service.get(f"{JOBS}/{job.id}/report")
     assert (report.text, "sandbox" in report.headers["Content-Security-Policy"]) == ("<p>Report", True)
-    assert service.get(f"{JOBS}/{job.id}/panel").content.endswith(b"of a panel")
+    assert service.get(f"{JOBS}/{job.id}/panel").content == PANEL
     found = service.get(f"{JOBS}/{job.id}/events").json()["events"]
     assert [event["content"] for event in found][2:4] == [{"step": 1, "loss": 0.5}, ["a"]]
     (one,) = service.get("/v1/training/workers").json()["workers"]
@@ -206,7 +209,7 @@ def test_nothing_is_done_with_the_lease_of_another_worker(leased):
         lambda: worker.read_chunk(other, digest),
         lambda: worker.send_checkpoint(other, [SentFile(path="a", chunks=[digest])], "step 1"),
         lambda: worker.send_result(other, [SentFile(path="a", chunks=[digest])]),
-        lambda: worker.send_panel(other, PNG_BEGIN),
+        lambda: worker.send_panel(other, PANEL),
         lambda: worker.end(other, "failed", "It failed."),
     ):
         with pytest.raises(LeaseLostError, match="Stop working on it"):
@@ -279,6 +282,8 @@ def test_hostile_files_are_rejected(service, leased):
         ("chunks/xyz", b"x", (400, "bad_parameter")),
         (f"chunks/{'0' * 64}", bytes(4 * 1024**2 + 1), (413, "body_too_large")),
         ("panel", b"GIF89a", (400, "not_a_png")),
+        ("panel", PANEL[:20], (400, "not_a_png")),
+        ("panel", HUGE_PANEL, (400, "picture_too_large")),
     ]
     for rest, content, expected in sends:
         assert problem(service.put(f"{path}/{rest}", content=content, headers=headers)) == expected
