@@ -1,0 +1,102 @@
+import hashlib
+
+import numpy as np
+import pytest
+
+from benchmarks.serving import kills
+from benchmarks.serving.labeller import JOBS, ConfirmedLabel, Labeller
+from segdec.images import encode_png
+
+MASK = np.eye(8, dtype=np.uint8)
+MANIFEST = b'{"image": "photographs/%s.png"}\n'
+
+
+class StoredAnswers:
+    """Stands for the client: returns what a service has stored."""
+
+    repeated = 0
+
+    def __init__(self, answers):
+        self.answers = answers
+
+    def get(self, path):
+        return self.answers[path.partition("?")[0]]
+
+    def send(self, method, path):
+        assert method == "GET"
+        return type("Answer", (), {"content": self.answers[path]})
+
+
+def labeller_of(answers):
+    labeller = Labeller("http://test", 1, {7: 8}, 0)
+    labeller.client.__exit__()
+    labeller.client = StoredAnswers(answers)
+    return labeller
+
+
+def digest(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def test_lost_changed_and_repeated_labels_are_counted():
+    path = "/v1/data-sets/1/photographs/7"
+    stored = [{"id": 1, "label": "good"}, {"id": 2, "label": "dent"}, {"id": 9, "label": "good"}]
+    labeller = labeller_of(
+        {f"{path}/annotations": {"annotations": stored}, f"{path}/mask?annotation=2": encode_png(MASK)}
+    )
+    right = [
+        ConfirmedLabel(1, "good", None),
+        ConfirmedLabel(2, "dent", MASK),
+        ConfirmedLabel(9, "good", None),
+    ]
+    labeller.labels[7] = right
+    faults = ("fault: labels lost or changed", "fault: labels stored twice or by nobody")
+    assert [kills.check_labels(labeller)[name] for name in faults] == [0, 0]
+    other_mask, lost = ConfirmedLabel(2, "dent", MASK[::-1]), ConfirmedLabel(3, "good", None)
+    labeller.labels[7] = [ConfirmedLabel(1, "scratch", None), other_mask, lost]
+    assert [kills.check_labels(labeller)[name] for name in faults] == [3, 1]
+
+
+def test_a_changed_manifest_or_file_is_counted():
+    path, photograph = "/v1/data-sets/1/versions/1", b"a photograph"
+    manifest = MANIFEST % digest(photograph).encode()
+    answers = {f"{path}/manifest": manifest, f"{path}/files/{digest(photograph)}": photograph}
+    labeller = labeller_of(answers)
+    labeller.versions = {1: digest(manifest)}
+    assert kills.check_versions(labeller) == {"confirmed versions": 1, "fault: versions changed": 0}
+    answers[f"{path}/files/{digest(photograph)}"] = b"another one"
+    assert kills.check_versions(labeller)["fault: versions changed"] == 1
+    answers[f"{path}/files/{digest(photograph)}"] = photograph
+    labeller.versions = {1: digest(b"another manifest")}
+    assert kills.check_versions(labeller)["fault: versions changed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("job", "texts", "faults"),
+    [
+        ({"state": "done"}, ["The worker killed has the job.", "The job is done."], (0, 0)),
+        ({"state": "failed", "reason": "No memory."}, ["The job is failed. No memory."], (0, 0)),
+        ({"state": "failed", "reason": None}, ["The job is failed."], (0, 1)),
+        ({"state": "done"}, ["The job is done.", "The job is done."], (1, 0)),
+        ({"state": "running"}, ["The worker killed has the job."], (0, 1)),
+        ({"state": "done"}, ["The job is done.", "The worker killed has the job."], (0, 1)),
+    ],
+)
+def test_jobs_that_ended_twice_or_without_an_explanation_are_counted(job, texts, faults):
+    events = [{"kind": "state", "content": text} for text in texts]
+    labeller = labeller_of({JOBS: {"jobs": [{"id": 1, **job}]}, f"{JOBS}/1/events": {"events": events}})
+    labeller.jobs = {1}
+    found = kills.check_jobs(labeller)
+    names = ("fault: trainings that ended twice", "fault: states without an explanation")
+    assert tuple(found[name] for name in names) == faults
+    assert found["fault: confirmed trainings lost"] == 0
+    labeller.jobs = {1, 2}
+    assert kills.check_jobs(labeller)["fault: confirmed trainings lost"] == 1
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_when_programs_are_killed(tmp_path, capsys):
+    pytest.importorskip("tensorflow")
+    words = ["--folder", str(tmp_path / "new"), "--photographs", "6", "--kills", "2"]
+    assert kills.main(words) == 0
+    assert "confirmed labels" in capsys.readouterr().out
