@@ -123,7 +123,12 @@ def test_a_training_is_ordered_watched_and_ended(visit, studio, tmp_path):
     expect(page.locator("#job-state")).to_have_text("done · worker gpu-1")
     expect(page.locator("#rating")).to_contain_text("6 of 40 defective photographs pass.")
     expect(page.locator("#rating")).to_contain_text("Label more defects.")
-    assert page.locator("#metrics").inner_text().split("\n") == ["Missed defects", "6 of 40 photographs", "AP", "0.930"]
+    assert page.locator("#metrics").inner_text().split("\n") == [
+        "Missed defects",
+        "6 of 40 photographs",
+        "AP",
+        "0.930",
+    ]
     assert contrast(page, "#rating strong") >= 4.5
     with page.context.expect_page() as opened:
         page.locator("#report").click()
