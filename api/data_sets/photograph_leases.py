@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, select, update
 
 from api.data_sets.definitions import count_unlabelled, find_data_set
 from api.data_sets.photographs import find_photograph, show_photograph
@@ -12,7 +12,7 @@ from api.data_sets.proposals import most_useful_first
 from api.data_sets.schemas import LeasedPhotographs
 from api.errors import RequestError
 from api.records.review.leases import LEASE_DURATION, is_free
-from api.records.tables import data_set_photographs, data_set_proposals
+from api.records.tables import data_set_photographs
 
 table = data_set_photographs.c
 
@@ -64,14 +64,16 @@ def lease_next(
     """
     find_data_set(connection, data_set_id)
     _release(connection, labeller.session, table.id.in_(skip))
-    is_own = func.coalesce(table.leased_to == labeller.session, False)
-    free = or_(is_free(table.leased_until, now), is_own)
     waiting = select(table.id).where(table.data_set_id == data_set_id, table.removed_at.is_(None))
-    waiting = waiting.where(table.label.is_(None), table.id.not_in(skip), free)
-    proposed = data_set_proposals.c.photograph_id == table.id
-    waiting = waiting.outerjoin(data_set_proposals, proposed)
-    chosen = waiting.order_by(is_own.desc(), *most_useful_first(), table.id).limit(count)
-    return _lease(connection, data_set_id, connection.execute(chosen).scalars().all(), labeller, now)
+    waiting = waiting.where(table.label.is_(None), table.id.not_in(skip))
+    own = waiting.where(table.leased_to == labeller.session).order_by(table.id)
+    free = waiting.where(is_free(table.leased_until, now))
+    chosen: list[int] = []
+    for part in (own, *most_useful_first(data_set_id, free)):
+        if len(chosen) < count:
+            others = part.where(table.id.not_in(chosen)).limit(count - len(chosen))
+            chosen += connection.execute(others).scalars()
+    return _lease(connection, data_set_id, chosen, labeller, now)
 
 
 def release_photograph(connection: Connection, data_set_id: int, photograph_id: int, session: str) -> None:

@@ -1,16 +1,17 @@
 """Rows of proposals: those of the latest run for each data set, and the run itself."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, RowMapping, case, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, delete, exists, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from api.data_sets.definitions import find_data_set
 from api.data_sets.job_schemas import ALIVE_S, JobState, ProposalRun
 from api.data_sets.photographs import find_photograph
 from api.data_sets.proposed_labels import NewProposal
+from api.data_sets.schemas import ProposalReason
 from api.errors import RequestError
 from api.records.queries import add_audit_entry
 from api.records.tables import (
@@ -22,6 +23,7 @@ from api.records.tables import (
 from segdec.schemas import ModelIdentity
 
 INTERRUPTED = "The service was stopped while it proposed labels. Start it again: proposals made before stay."
+REASONS: tuple[ProposalReason, ...] = ("unlike_training", "uncertain", "sure")
 table, runs, photographs = data_set_proposals.c, data_set_proposal_runs.c, data_set_photographs.c
 
 
@@ -192,13 +194,17 @@ def _state(row: RowMapping, now: datetime) -> JobState:
 # === Proposals ===
 
 
-def most_useful_first() -> Sequence[ColumnElement[object]]:
-    """Returns the order of photographs that are joined with their proposals: first those unlike the training,
-    then those closest to the threshold, last those without a proposal.
+def most_useful_first(data_set_id: int, waiting: Select[tuple[int]]) -> Iterator[Select[tuple[int]]]:
+    """Yields `waiting`, a selection of photographs of a data set, in parts; the most useful ones come first.
+
+    First photographs unlike the training, then uncertain ones, then those about which the model is sure, each
+    nearest to the threshold first; last those without a proposal. An index has the proposals in this order.
     """
-    rank = case((table.reason == "unlike_training", 0), (table.reason.is_not(None), 1), else_=2)
-    nearest = case((table.distance.is_(None), 0.0), else_=table.distance)
-    return rank, nearest
+    of_photograph = table.photograph_id == photographs.id
+    proposed = waiting.join(data_set_proposals, of_photograph).where(table.data_set_id == data_set_id)
+    for reason in REASONS:
+        yield proposed.where(table.reason == reason).order_by(table.distance, table.photograph_id)
+    yield waiting.where(~exists().where(of_photograph)).order_by(photographs.id)
 
 
 def find_proposed_mask(connection: Connection, data_set_id: int, photograph_id: int) -> bytes:

@@ -554,7 +554,7 @@ data_set_proposals = Table(
     Column("mask", LargeBinary, doc="PNG of class values; it goes with the row, unlike a stored file"),
     Column("model", Text, nullable=False),
     Column("version", Text, nullable=False),
-    Index("data_set_proposals_by_data_set", "data_set_id"),
+    Index("data_set_proposals_by_reason", "data_set_id", "reason", "distance", "photograph_id"),
 )
 """What a model says about photographs; never an annotation by itself."""
 

@@ -5,8 +5,10 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from sqlalchemy import select
 
-from api.data_sets.photograph_leases import Labeller, lease_next
+from api.data_sets.definitions import create_data_set
+from api.data_sets.photograph_leases import Labeller, lease_next, lease_photograph
 from api.data_sets.photographs import remove_photograph, show_photograph
 from api.data_sets.proposals import (
     INTERRUPTED,
@@ -17,17 +19,22 @@ from api.data_sets.proposals import (
     keep_run_alive,
     leave_out,
     list_unlabelled,
+    most_useful_first,
     show_run,
     start_run,
 )
 from api.data_sets.proposed_labels import NewProposal, find_value, make_proposal, measure_distance
 from api.errors import RequestError
 from api.inspection.background_inspector import BackgroundResult
+from api.records.database import write_transaction
+from api.records.tables import data_set_photographs as photographs
 from segdec.config import Calibration, Thresholds
 from segdec.images import decode_mask_values
 from segdec.schemas import ModelIdentity
 from tests.api.conftest import StubPredictor, part_image
 from tests.api.data_sets.filled_data_set import NOW
+from tests.api.records.databases import sqlite_only
+from tests.api.records.query_plans import explain
 
 BRACKETS = ModelIdentity(name="brackets", version="2", sha256=None)
 SURE = NewProposal("good", 0.01, 4.6, "sure")
@@ -124,6 +131,49 @@ def test_a_photograph_whose_label_is_withdrawn_has_its_proposal_again(filled):
     assert filled.read(show_photograph, number, NOW).proposal is None
     filled.annotate(number, None, based_on=first)
     assert filled.read(show_photograph, number, NOW).proposal.label == "scratch"
+
+
+def test_photographs_that_this_session_has_come_first_and_those_of_others_never(filled):
+    ids = [filled.add(number).id for number in range(4)]
+    start(filled, 4)
+    for number, distance in zip(ids, (0.4, 0.3, 0.2, 0.1), strict=True):
+        propose(filled, number, replace(NEAR, distance=distance))
+    ada, ben = Labeller("a tab", "Ada"), Labeller("another", "Ben")
+    filled.write(lease_photograph, ids[0], ada, NOW)
+    leased = filled.write(lease_next, ben, 1, [ids[3]], NOW).photographs
+    assert [one.id for one in leased] == [ids[2]]
+    leased = filled.write(lease_next, ada, 5, [], NOW).photographs
+    assert [one.id for one in leased] == [ids[0], ids[3], ids[1]]
+
+
+def test_proposals_of_another_data_set_do_not_matter(filled):
+    number = filled.add(1).id
+    with write_transaction(filled.engine) as connection:
+        other = create_data_set(connection, "Others", ["dent"], "Ada", NOW)
+    others = replace(filled, id=other)
+    theirs = others.add(1).id
+    for each, photograph in ((filled, number), (others, theirs)):
+        start(each)
+        propose(each, photograph, NEAR)
+    leased = filled.write(lease_next, Labeller("a tab", "Ada"), 5, [], NOW).photographs
+    assert [one.id for one in leased] == [number]
+
+
+@sqlite_only
+def test_the_order_of_proposals_is_that_of_an_index(filled):
+    number = filled.add(1).id
+    start(filled)
+    propose(filled, number, NEAR)
+
+    def choose(connection, data_set_id):
+        waiting = select(photographs.c.id).where(photographs.c.data_set_id == data_set_id)
+        return [connection.execute(part).all() for part in most_useful_first(data_set_id, waiting)]
+
+    with filled.engine.connect() as connection:
+        plans = explain(connection, choose, filled.id)
+    steps = [step for plan in plans.values() for step in plan]
+    assert any("data_set_proposals_by_reason" in step for step in steps)
+    assert not [step for step in steps if step.startswith("SCAN data_set") or "TEMP B-TREE" in step]
 
 
 # === What a prediction proposes ===

@@ -48,6 +48,7 @@ def test_changed_tables_need_a_migration():
         "0015": "b39286b92143ddbc",
         "0016": "1214f449178f7242",
         "0017": "8d6b3635b4cec2c8",
+        "0018": "b83959b70df3b0ab",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"
