@@ -41,7 +41,8 @@ def _english() -> re.Pattern[str]:
     """Returns a pattern of all texts that the German catalogue translates."""
     texts = read_catalogues()["de"].texts
     keys = [text for text, translated in texts.items() if text != translated]
-    patterns = [re.sub(r"\\\{\w+\\\}", "(.+)", re.escape(text)) for text in keys]
+    numbered = (re.sub(r"\\\{(count|total)\\\}", r"[\\d.,]+", re.escape(text)) for text in keys)
+    patterns = [re.sub(r"\\\{\w+\\\}", "(.+)", text) for text in numbered]
     return re.compile("|".join(patterns), re.DOTALL)
 
 

@@ -78,6 +78,7 @@ def test_a_data_set_is_created_and_filled_from_an_archive(visit, service, size):
     page.get_by_role("button", name="Create data set").click()
     expect(page.locator("#name")).to_have_text(f"Parts {size}")
     expect(page.locator("#summary")).to_have_text("No photographs.")
+    expect(page.locator("#steps [aria-current=step]")).to_have_text("Add photographs")
     files = {**toy_files(12), "parts/good/broken.png": b"no picture"}
     user.drop(("parts.zip", archive(files)))
     expect(page.locator("#imports")).to_contain_text("Done, 12 added, 12 labelled, 1 left out")

@@ -131,7 +131,7 @@ def test_clicks_mark_a_region_and_are_undone(labels, open_page):
     page.mouse.click(box["x"] + 14.5 * scale, box["y"] + 10.5 * scale)
     expect(page.locator("#save-text")).to_have_text("Save scratch with the mask")
     page.keyboard.press("z")
-    expect(page.locator("#save-text")).to_have_text("Save scratch without a mask")
+    expect(page.locator("#save")).to_be_disabled()
     page.mouse.click(box["x"] + 14.5 * scale, box["y"] + 10.5 * scale)
     expect(page.locator("#save-text")).to_have_text("Save scratch with the mask")
     page.locator("#next-region").click()
@@ -162,6 +162,24 @@ def test_clicks_on_a_photograph_are_not_used_for_the_next_one(labels, open_page)
         page.keyboard.press("Enter")
     expect(page.locator("#unlabelled")).to_have_text("0 without a label")
     assert [[(click["x"], click["y"]) for click in clicks] for clicks in sent] == [[(14, 10)], [(12, 9)]]
+
+
+@pytest.mark.slow
+def test_enter_saves_only_what_was_drawn_or_chosen(labels, open_page):
+    labels.add(1)
+    page = open_page().page
+    shows(page, "0.png")
+    expect(page.locator("#save")).to_be_disabled()
+    page.keyboard.press("Enter")
+    expect(page.locator("#notice")).to_have_text("Draw a defect or choose a label first.")
+    page.keyboard.press("1")
+    expect(page.locator("#labels [aria-pressed=true]")).to_have_text("1scratch")
+    page.keyboard.press("Enter")
+    expect(page.locator("#next-step")).to_be_visible()
+    expect(page.locator("#unlabelled")).to_have_text("0 without a label")
+    assert labels.labels() == ["scratch"]
+    page.locator("#next-step").click()
+    expect(page.locator("#steps [aria-current=step]")).to_have_text("Label photographs")
 
 
 STORED_STEPS = """async () => {

@@ -105,6 +105,11 @@ def test_a_candidate_is_promoted_and_rolled_back(visit, address, shelf):
     assert shelf.labels == {"stable": "1"}
 
 
+def test_the_address_chooses_the_model_that_inspects(visit, address):
+    page = visit(address).open("?model=parts")
+    expect(page.locator("#models option:checked")).to_have_text("parts 1 (stable)")
+
+
 def test_a_weak_model_is_not_served_without_a_note(visit, address, shelf):
     page = visit(address).open("models")
     enter_key(page)

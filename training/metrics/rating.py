@@ -183,7 +183,7 @@ def _list_doubts(metrics: Metrics) -> Iterator[str]:
     if missed > MAX_ERROR_SHARE * metrics.defective or not_passed > MAX_ERROR_SHARE * metrics.good:
         yield (
             f"A usable model misses at most {format_percent(MAX_ERROR_SHARE)} of the defective ones and does "
-            "not pass at most as many of the good ones."
+            f"not pass at most {format_percent(MAX_ERROR_SHARE)} of the good ones."
         )
     yield from _describe_masks(metrics)
     yield from (text for each in metrics.classes if (text := _describe_weak_class(each, metrics)))

@@ -9,13 +9,15 @@ const MIN_LABELS = 2; // of good and of defective photographs; fewer train nothi
 export function showSteps({ id, counts }, jobs) {
   const done = jobs.find(({ state }) => state === "done");
   const running = jobs.find(({ state }) => ["queued", "leased", "running"].includes(state));
-  const used = jobs.some((job) => job.used);
+  const used = jobs.find((job) => job.used);
   const good = counts.labels.good ?? 0;
   const defective = counts.labelled - good - (counts.labels.ignore ?? 0);
+  const hasPhotographs = counts.photographs > 0;
   const steps = [
+    { title: translate("Add photographs"), note: "", href: "#upload-title", isDone: hasPhotographs },
     {
       title: translate("Label photographs"),
-      note: translate("{good} good, {defective} defective, {unlabelled} without a label", numbers({ good, defective, unlabelled: counts.unlabelled })),
+      note: hasPhotographs ? translate("{good} good, {defective} defective, {unlabelled} without a label", numbers({ good, defective, unlabelled: counts.unlabelled })) : "",
       href: `label?data_set=${id}`,
       isDone: Math.min(good, defective) >= MIN_LABELS,
     },
@@ -29,9 +31,9 @@ export function showSteps({ id, counts }, jobs) {
       title: translate("Use the model"),
       note: done ? `${done.model} ${done.version}` : "",
       href: done ? `train?job=${done.id}` : "train",
-      isDone: used,
+      isDone: Boolean(used),
     },
-    { title: translate("Inspect a photograph"), note: "", href: "./", isDone: false },
+    { title: translate("Inspect a photograph"), note: "", href: used ? `./?${new URLSearchParams({ model: used.model })}` : "./", isDone: false },
   ];
   const next = steps.findIndex(({ isDone }) => !isDone);
   byId("steps").replaceChildren(...steps.map((step, at) => item(step, at === next)));

@@ -28,7 +28,13 @@ export class ModelSelect {
     byId("model").textContent = several ? "" : this.models.map(modelName).join() || translate("No model is served yet.");
     const options = this.models.map((model, index) => new Option(modelName(model), String(index)));
     byId("models").replaceChildren(new Option(translate("default"), "-1"), ...options);
+    byId("models").value = String(this.models.findIndex(isOfAddress));
   }
+}
+
+/** Whether a model is the version that answers, of the model that the address of the page names. */
+function isOfAddress({ name, labels }) {
+  return name === new URLSearchParams(location.search).get("model") && labels.includes("stable");
 }
 
 function modelName({ name, version, labels }) {

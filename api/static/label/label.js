@@ -76,6 +76,7 @@ function showEmpty() {
   setText(byId("empty-title"), queue.exhausted ? translate("No photograph without a label is left") : translate("Loading …"));
   setText(byId("empty-text"), queue.exhausted && queue.unlabelled > skipped ? translate("Other people have the remaining ones open.") : "");
   byId("show-skipped").hidden = !queue.exhausted || !skipped;
+  byId("next-step").hidden = !queue.exhausted;
   setText(byId("show-skipped"), translateCount(skipped, "Show the skipped photograph", "Show the {count} skipped photographs"));
 }
 
@@ -87,7 +88,7 @@ function showPictureError(error) {
 
 function onMaskChange() {
   if (!shown?.drawing || shown.drawing.pending) return;
-  panel.showLabel(shown, editor.toolbar.value);
+  panel.showLabel(shown);
   if (shown.drawing.modified) shown.keepDraft();
 }
 
@@ -97,7 +98,7 @@ function onMaskChange() {
 function chooseClass(number) {
   const defect = shown?.defects[number - 1];
   if (!defect) return;
-  shown.hasChosenClass = true;
+  shown.chosen = defect;
   showClass(defect.value);
 }
 
@@ -109,17 +110,16 @@ function chooseProposedClass() {
 
 function showClass(value) {
   editor.toolbar.chooseClass(value);
-  if (shown.drawing) panel.showLabel(shown, value);
+  if (shown.drawing) panel.showLabel(shown);
 }
 
 /** Saves what is shown: the proposal of a model, the mask with its classes, or the chosen class alone. */
 function saveShown() {
   if (main.dataset.picture !== "shown" || shown.drawing.pending) return;
-  const { accepted, drawnClasses: drawn } = shown;
-  const chosen = shown.defects.find(({ value }) => value === editor.toolbar.value);
+  const { accepted, chosen, drawnClasses: drawn } = shown;
   const label = drawn.includes(accepted?.label) ? accepted.label : (drawn[0] ?? accepted?.label ?? chosen?.name);
   if (label) save({ label, hasMask: !shown.drawing.empty, source: accepted ? PROPOSED : DRAWN });
-  else panel.showNotice(translate("Choose a class first."));
+  else panel.showNotice(translate("Draw a defect or choose a label first."));
 }
 
 /** Saves a label without defects: good or ignore. */
@@ -209,7 +209,7 @@ async function start() {
   const dataSet = await requests.describe();
   parts.classes = dataSet.classes;
   setText(byId("data-set"), dataSet.name);
-  byId("data-set").href = `datasets?id=${dataSet.id}`;
+  for (const name of ["data-set", "next-step"]) byId(name).href = `datasets?id=${dataSet.id}`;
   panel.showClasses(dataSet.classes);
   queue.want(query.has("photograph") ? Number(query.get("photograph")) : null);
   await queue.refill();

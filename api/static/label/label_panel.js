@@ -25,13 +25,12 @@ export class LabelPanel {
     this.showNotice(error);
   }
 
-  /** Shows the chosen class, a mask value, and what "Save" stores. */
-  showLabel(photograph, value) {
-    const { drawnClasses: drawn, accepted } = photograph;
-    const isGood = accepted?.label === "good";
-    const chosen = photograph.defects.find((defect) => defect.value === value)?.name;
-    [...byId("labels").children].slice(1).forEach((button, at) => button.setAttribute("aria-pressed", !isGood && at + 1 === value));
-    setText(byId("save-text"), accepted ? acceptText(accepted, drawn) : saveText(drawn, chosen));
+  /** Shows the classes of the photograph and what "Save" stores. */
+  showLabel(photograph) {
+    const { drawnClasses: drawn, accepted, chosen } = photograph;
+    const classes = drawn.length ? drawn : [accepted?.label ?? chosen?.name];
+    photograph.defects.forEach(({ name }, at) => byId("labels").children[at + 1].setAttribute("aria-pressed", classes.includes(name)));
+    setText(byId("save-text"), accepted ? acceptText(accepted, drawn) : saveText(drawn, chosen?.name));
     byId("save").disabled = !accepted && !drawn.length && !chosen;
   }
 
@@ -65,5 +64,5 @@ function acceptText({ label }, drawn) {
 
 function saveText(drawn, chosen) {
   if (drawn.length) return translate("Save {classes} with the mask", { classes: drawn.join(", ") });
-  return translate("Save {label} without a mask", { label: chosen ?? "–" });
+  return chosen ? translate("Save {label} without a mask", { label: chosen }) : translate("Save");
 }

@@ -10,9 +10,9 @@ export class Photograph {
     Object.assign(this, { given, requests, drafts });
     this.hasClasses = true;
     this.defects = classes.map((name, at) => ({ name, value: at + 1, key: at < 9 ? String(at + 1) : "" }));
+    this.chosen = this.defects.find(({ name }) => name === given.label) ?? null; // the class that it gets without a mask
     this.drawing = null;
     this.bitmap = null;
-    this.hasChosenClass = false; // whether a person chose a class
     this.error = ""; // why the last label was not stored
     this.work = Promise.resolve(); // its requests, one after another
   }
@@ -52,7 +52,7 @@ export class Photograph {
   get accepted() {
     const { proposal } = this.given;
     if (!proposal?.label || this.drawing.modified) return null;
-    return proposal.has_mask || !this.hasChosenClass ? proposal : null;
+    return proposal.has_mask || !this.chosen ? proposal : null;
   }
 
   /** Names of the classes in the mask, the one with the largest area first. */

@@ -69,10 +69,7 @@ export class JobDetail {
     if (job.state === "failed") buttons.push(this.#button(translate("Continue"), "continue"));
     if (job.state === "done" && !job.used) buttons.push(this.#button(translate("Use the model"), "use", "primary"));
     if (job.used) {
-      const link = createElement("a", "primary", translate("Open Models"));
-      link.classList.add("button");
-      link.href = "models";
-      buttons.push(link);
+      buttons.push(linkButton(translate("Inspect a photograph"), `./?${new URLSearchParams({ model: job.model })}`, "primary"), linkButton(translate("Open Models"), "models"));
     }
     byId("job-buttons").replaceChildren(...buttons);
   }
@@ -146,6 +143,13 @@ export class JobDetail {
     event.preventDefault();
     this.run(async () => saveFile(await this.requests.report(this.id), `training-${this.id}-report.html`));
   }
+}
+
+function linkButton(text, href, ...names) {
+  const link = createElement("a", "button", text);
+  link.classList.add(...names);
+  link.href = href;
+  return link;
 }
 
 function showFacts(list, facts) {
