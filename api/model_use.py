@@ -19,7 +19,7 @@ from api.training_jobs.file_sets import list_files
 from api.training_jobs.job_events import add_state_event
 from api.training_jobs.jobs import change_job, find_job
 from api.training_jobs.training_store import TrainingStore
-from segdec.artifact import LABELS, STABLE, open_artifact
+from segdec.artifact import LABELS, MANIFEST, STABLE, open_artifact
 from segdec.errors import ArtifactError
 from segdec.runtime.files import atomic_folder, write_text_atomic
 from segdec.schemas import ReloadAnswer
@@ -49,11 +49,16 @@ async def use_model(
         detail = f"The training job {job_id} is {row['state']}. Expected one that is done."
         raise RequestError(409, "job_not_done", detail)
     folder = _find_folder(service, row)
+    is_written = row["used"] is None and await _is_written(training, job_id, folder)
+    if folder.exists() and not is_written:
+        detail = f"{folder} exists already. Is the model in use? Delete the folder, or order a new training."
+        raise RequestError(409, "version_exists", detail)
     is_new_name = not service.models.versions(row["model"])
     with _explained_errors(folder):
         if not is_new_name:
             await asyncio.to_thread(_keep_stable, service, row["model"], folder.parent)
-        await _write_model(training, job_id, folder)
+        if not is_written:
+            await _write_model(training, job_id, folder)
     try:
         await asyncio.to_thread(_check_model, folder, row)
         if is_new_name:
@@ -68,19 +73,25 @@ async def use_model(
 
 
 def _find_folder(service: Service, row: RowMapping) -> Path:
-    """Returns the new folder of the version; raises a RequestError, 409, if it cannot be created."""
+    """Returns the folder of the version; raises a RequestError, 409, if it cannot be created."""
     models = service.settings.models
     if models is None or service.loader is None:
         detail = "A single model is served (--model). Serve a folder of models: --models FOLDER."
         raise RequestError(409, "models_fixed", detail)
-    folder: Path = models / row["model"] / row["version"]
-    if folder.exists():
-        detail = f"{folder} exists already. Is the model in use? Delete the folder, or order a new training."
-        raise RequestError(409, "version_exists", detail)
     if not os.access(models, os.W_OK):
         detail = f"{models} is read-only. Copy the model there by other means, or mount it writable."
         raise RequestError(409, "models_fixed", detail)
-    return folder
+    return Path(models / row["model"] / row["version"])
+
+
+async def _is_written(training: TrainingStore, job_id: int, folder: Path) -> bool:
+    """Returns whether the folder has the model of the job: a service was killed before it used the model."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        return False
+    files = {file.path: file for file in await training.read(list_files, job_id, "result")}
+    chunks = [await training.read_chunk(bytes.fromhex(chunk)) for chunk in files[MODEL + MANIFEST].chunks]
+    return await asyncio.to_thread(path.read_bytes) == b"".join(chunks)
 
 
 async def _write_model(training: TrainingStore, job_id: int, folder: Path) -> None:

@@ -79,6 +79,17 @@ def test_a_further_version_becomes_the_candidate(service, models, make_model):
     assert problem(service.post(f"{JOBS}/{job_id}/use")) == (409, "version_exists")
 
 
+def test_a_model_that_was_written_before_a_kill_is_used(service, models, make_model):
+    model = make_model("parts", "2")
+    job_id = finish(service, "parts", model)
+    shutil.copytree(make_model("parts", "1"), models / "parts" / "2")
+    assert problem(service.post(f"{JOBS}/{job_id}/use")) == (409, "version_exists")  # another model
+    shutil.rmtree(models / "parts" / "2")
+    shutil.copytree(model, models / "parts" / "2")
+    assert service.post(f"{JOBS}/{job_id}/use").status_code == 200
+    assert labels(service)["parts", "2"] == ["candidate"]
+
+
 def test_the_first_version_of_a_new_name_is_served_and_the_default_stays(service, make_model):
     job_id = finish(service, "brackets", make_model("brackets", "1"))
     assert service.post(f"{JOBS}/{job_id}/use").status_code == 200
