@@ -9,6 +9,7 @@ is in `runs/studio`; the next start continues with it. Ctrl-C ends both.
 import argparse
 import base64
 import json
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -38,6 +39,7 @@ def main() -> None:
     )
     parser.add_argument("--port", type=int, default=8000, help="port of the service (default: %(default)s)")
     port = parser.parse_args().port
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # ends service and worker
     _make_key()
     with _running(*_service_flags(port), output=subprocess.PIPE) as service:
         url = _wait_for_address(service)

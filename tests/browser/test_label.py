@@ -107,6 +107,7 @@ def test_photographs_are_labelled_by_keys_with_masks_of_several_classes(labels, 
     expect(page.locator("#notice")).to_contain_text("clear it first")
     page.keyboard.press("Enter")
     shows(page, "2.png")
+    expect(page.locator("#tools input[value=box]")).to_be_checked()
     page.keyboard.press("2")
     expect(page.locator("#save-text")).to_have_text("Save spot without a mask")
     page.keyboard.press("Enter")

@@ -28,6 +28,7 @@ const queue = new PhotographQueue(requests, parts, onQueueChange);
 const editor = new MaskEditor({
   onChange: onMaskChange,
   offersIgnored: true,
+  keepsTool: true,
   makeClickTool: (settings) => new ClickTool({
     ...settings,
     segment: (clicks) => requests.segment(shown.id, clicks),

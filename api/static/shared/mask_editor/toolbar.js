@@ -58,10 +58,11 @@ function makeElements() {
 export class Toolbar {
   /**
    * Calls `onChange()` when the tool changes and after each step. `makeClickTool(settings)` makes the tool that finds
-   * defects by clicks; without it the page has none. With `offersIgnored`, areas can be ignored.
+   * defects by clicks; without it the page has none. With `offersIgnored`, areas can be ignored; with `keepsTool`, the
+   * tool stays for the next task.
    */
-  constructor(maskCanvas, { onChange, makeClickTool = null, offersIgnored = false }) {
-    Object.assign(this, { maskCanvas, onChange, offersIgnored });
+  constructor(maskCanvas, { onChange, makeClickTool = null, offersIgnored = false, keepsTool = false }) {
+    Object.assign(this, { maskCanvas, onChange, offersIgnored, keepsTool });
     makeElements();
     this.task = null;
     this.name = "view";
@@ -106,7 +107,7 @@ export class Toolbar {
     this.task = task;
     this.value = task?.defects[0]?.value ?? 0;
     this.#showClasses();
-    this.choose("view");
+    this.choose(this.keepsTool ? this.name : "view");
   }
 
   choose(name) {
