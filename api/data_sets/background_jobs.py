@@ -68,9 +68,8 @@ class BackgroundJobs:
 
     async def remove_abandoned(self) -> None:
         """Removes the folders of services that were killed, which may take long."""
-        found = (
-            list(self._folder.iterdir()) if self._folder.exists() else []
-        )  # later ones may not be locked yet
+        # Listed now: folders of later jobs may not be locked yet.
+        found = list(self._folder.iterdir()) if self._folder.exists() else []
         await asyncio.to_thread(_remove_abandoned, found)
 
     @contextmanager
