@@ -34,6 +34,8 @@ class DataSetStore:
         self._record = record
         self._files = RecordFiles(record, settings, FOLDER, data_set_files)
         self._decoding = asyncio.Semaphore(MAX_DECODINGS)
+        self._manifest = (b"", b"")
+        """Digest and content of the manifest that was read last."""
 
     async def read(self, query: Callable[[Connection, *Args], T], *args: *Args) -> T:
         """Runs a query in a thread and returns its result."""
@@ -59,6 +61,18 @@ class DataSetStore:
             RequestError: 404 `file_lost` if the store does not have it any more.
         """
         return await self._files.read(sha256)
+
+    async def read_manifest(self, sha256: bytes) -> bytes:
+        """Returns the manifest of a version; the last one stays in memory: workers need it for each file.
+
+        Raises:
+            RequestError: As `read_file`.
+        """
+        known, content = self._manifest
+        if known != sha256:
+            content = await self.read_file(sha256)
+            self._manifest = (sha256, content)
+        return content
 
     async def stream(self, make: Callable[[Engine, PictureStore], Iterator[bytes]]) -> AsyncIterator[bytes]:
         """Returns the chunks that `make` yields, read in threads; it returns when the first one is read."""

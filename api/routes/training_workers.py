@@ -1,11 +1,12 @@
 """What training workers do: lease jobs, fetch their data, report, upload. Served if the service records."""
 
 import struct
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.requests import Request
@@ -29,7 +30,6 @@ from api.routes.training_params import (
     LeaseHeader,
     TrainingDep,
 )
-from api.service import Service
 from api.training_jobs import file_sets, leases
 from api.training_jobs.job_events import NewEvent
 from api.training_jobs.jobs import change_job
@@ -65,6 +65,9 @@ FILE: dict[str, Any] = {
 BODY: dict[str, Any] = {
     "requestBody": {"required": True, "content": {"application/octet-stream": {"schema": BINARY_SCHEMA}}}
 }
+
+
+SentKind = TypeVar("SentKind", bound="Sent")
 
 
 class Sent(BaseModel):
@@ -132,6 +135,35 @@ class LeaseEnd(Sent):
     facts: Facts | None = Field(None, description="about the model: rating, metrics, thresholds")
 
 
+@dataclass(frozen=True)
+class LeasedRequest:
+    """A request of a worker about a job that it has leased, with a body."""
+
+    request: Request
+    service: ServiceDep
+    training: TrainingDep
+    deadline: DeadlineDep
+    job_id: JobId
+    lease: LeaseHeader
+
+    def check_lease(self, connection: Connection) -> None:
+        """Raises RequestError 404 or 409 if the worker does not have the job any more."""
+        leases.find_leased(connection, self.job_id, self.lease)
+
+    async def read_json(self, kind: type[SentKind], limit: int) -> SentKind:
+        """Reads the body, JSON of at most `limit` bytes."""
+        return await read_json_body(self.request, self.service, kind, self.deadline, limit)
+
+    async def read_bytes(self, limit: int) -> bytes:
+        """Reads the body, a file of at most `limit` bytes."""
+        with self.service.bodies.reserve() as reservation:
+            read = partial(read_body, self.request, limit)
+            return await self.service.receive(read, client_of(self.request), reservation, self.deadline)
+
+
+LeasedRequestDep = Annotated[LeasedRequest, Depends()]
+
+
 @router.post("/lease", responses=JSON_PROBLEMS, openapi_extra=describe_json_body(WorkerFacts))
 async def lease_job(
     request: Request, service: ServiceDep, training: TrainingDep, deadline: DeadlineDep
@@ -147,19 +179,14 @@ async def lease_job(
 
 
 @router.post("/jobs/{job_id}/heartbeat", responses=JSON_PROBLEMS, openapi_extra=describe_json_body(Heartbeat))
-async def renew_lease(
-    request: Request,
-    service: ServiceDep,
-    training: TrainingDep,
-    deadline: DeadlineDep,
-    job_id: JobId,
-    lease: LeaseHeader,
-) -> HeartbeatAnswer:
+async def renew_lease(leased: LeasedRequestDep) -> HeartbeatAnswer:
     """Renews the lease and stores the progress; the answer says whether to continue."""
-    sent = await read_json_body(request, service, Heartbeat, deadline, MAX_EVENT_BYTES)
+    sent = await leased.read_json(Heartbeat, MAX_EVENT_BYTES)
     events = [NewEvent(_kind(event), event.content) for event in sent.events]
     report = leases.Report(sent.is_training, sent.progress, events)
-    command = await training.write(leases.renew_lease, job_id, lease, report, datetime.now(UTC))
+    command = await leased.training.write(
+        leases.renew_lease, leased.job_id, leased.lease, report, datetime.now(UTC)
+    )
     return HeartbeatAnswer(command=command)
 
 
@@ -168,19 +195,14 @@ def _kind(event: SentEvent) -> EventKind:
 
 
 @router.post("/jobs/{job_id}/end", responses=JSON_PROBLEMS, openapi_extra=describe_json_body(LeaseEnd))
-async def end_lease(
-    request: Request,
-    service: ServiceDep,
-    training: TrainingDep,
-    deadline: DeadlineDep,
-    job_id: JobId,
-    lease: LeaseHeader,
-) -> HeartbeatAnswer:
+async def end_lease(leased: LeasedRequestDep) -> HeartbeatAnswer:
     """Ends the lease: the job is done, has failed, or waits for another worker."""
-    sent = await read_json_body(request, service, LeaseEnd, deadline, MAX_EVENT_BYTES)
+    sent = await leased.read_json(LeaseEnd, MAX_EVENT_BYTES)
     now = datetime.now(UTC)
-    await training.write(leases.end_lease, job_id, lease, sent.outcome, sent.reason, now, sent.facts)
-    await training.delete_unused(now)
+    await leased.training.write(
+        leases.end_lease, leased.job_id, leased.lease, sent.outcome, sent.reason, now, sent.facts
+    )
+    await leased.training.delete_unused(now)
     return HeartbeatAnswer(command="cancel")
 
 
@@ -201,7 +223,7 @@ async def read_data_file(
     training: TrainingDep, data_sets: DataSetsDep, job_id: JobId, lease: LeaseHeader, sha256: DigestPath
 ) -> Response:
     """A photograph or a mask of this version."""
-    manifest = await data_sets.read_file(await training.read(_find_manifest, job_id, lease))
+    manifest = await data_sets.read_manifest(await training.read(_find_manifest, job_id, lease))
     if not lists_file(manifest, sha256):
         detail = f"The data of the training job {job_id} has no file {sha256}. See its manifest."
         raise RequestError(404, "file_not_found", detail)
@@ -219,37 +241,22 @@ def _find_manifest(connection: Connection, job_id: int, lease: str) -> bytes:
 @router.post(
     "/jobs/{job_id}/chunks/missing", responses=JSON_PROBLEMS, openapi_extra=describe_json_body(NamedChunks)
 )
-async def find_missing_chunks(
-    request: Request,
-    service: ServiceDep,
-    training: TrainingDep,
-    deadline: DeadlineDep,
-    job_id: JobId,
-    lease: LeaseHeader,
-) -> MissingChunks:
+async def find_missing_chunks(leased: LeasedRequestDep) -> MissingChunks:
     """Which of these chunks are not stored, so that an interrupted upload continues."""
-    sent = await read_json_body(request, service, NamedChunks, deadline, MAX_LIST_BYTES)
-    await training.read(leases.find_leased, job_id, lease)
-    missing = await training.find_missing([bytes.fromhex(one) for one in sent.sha256])
+    sent = await leased.read_json(NamedChunks, MAX_LIST_BYTES)
+    await leased.training.read(leased.check_lease)
+    missing = await leased.training.find_missing([bytes.fromhex(one) for one in sent.sha256])
     return MissingChunks(missing=[one.hex() for one in missing])
 
 
 @router.put("/jobs/{job_id}/chunks/{sha256}", responses=JSON_PROBLEMS, openapi_extra=BODY)
-async def store_chunk(
-    request: Request,
-    service: ServiceDep,
-    training: TrainingDep,
-    deadline: DeadlineDep,
-    job_id: JobId,
-    lease: LeaseHeader,
-    sha256: DigestPath,
-) -> MissingChunks:
+async def store_chunk(leased: LeasedRequestDep, sha256: DigestPath) -> MissingChunks:
     """Stores a chunk of at most 4 MiB."""
-    chunk = NewChunk(await _read_bytes(request, service, deadline, file_sets.MAX_CHUNK), datetime.now(UTC))
+    chunk = NewChunk(await leased.read_bytes(file_sets.MAX_CHUNK), datetime.now(UTC))
     if chunk.sha256.hex() != sha256:
         detail = f"The body has the SHA-256 {chunk.sha256.hex()}; expected {sha256}. Send it again."
         raise RequestError(400, "damaged_chunk", detail)
-    await training.store_chunk(chunk, lambda connection: leases.find_leased(connection, job_id, lease))
+    await leased.training.store_chunk(chunk, leased.check_lease)
     return MissingChunks(missing=[])
 
 
@@ -269,61 +276,40 @@ async def read_chunk(
 @router.put(
     "/jobs/{job_id}/checkpoint", responses=JSON_PROBLEMS, openapi_extra=describe_json_body(SentCheckpoint)
 )
-async def store_checkpoint(
-    request: Request,
-    service: ServiceDep,
-    training: TrainingDep,
-    deadline: DeadlineDep,
-    job_id: JobId,
-    lease: LeaseHeader,
-) -> MissingChunks:
+async def store_checkpoint(leased: LeasedRequestDep) -> MissingChunks:
     """Replaces the checkpoint of the job."""
-    sent = await read_json_body(request, service, SentCheckpoint, deadline, MAX_LIST_BYTES)
+    sent = await leased.read_json(SentCheckpoint, MAX_LIST_BYTES)
     files, now = _checked(sent.files), datetime.now(UTC)
 
     def store(connection: Connection) -> None:
-        leases.find_leased(connection, job_id, lease)
-        file_sets.store_files(connection, job_id, "checkpoint", files)
+        leased.check_lease(connection)
+        file_sets.store_files(connection, leased.job_id, "checkpoint", files)
         described = file_sets.describe_checkpoint(sent.position, __version__, now)
-        change_job(connection, job_id, checkpoint=described, attempts=0)
+        change_job(connection, leased.job_id, checkpoint=described, attempts=0)
 
-    await training.write(store)
-    await training.delete_unused(now)
+    await leased.training.write(store)
+    await leased.training.delete_unused(now)
     return MissingChunks(missing=[])
 
 
 @router.put("/jobs/{job_id}/result", responses=JSON_PROBLEMS, openapi_extra=describe_json_body(SentResult))
-async def store_result(
-    request: Request,
-    service: ServiceDep,
-    training: TrainingDep,
-    deadline: DeadlineDep,
-    job_id: JobId,
-    lease: LeaseHeader,
-) -> MissingChunks:
+async def store_result(leased: LeasedRequestDep) -> MissingChunks:
     """Stores the model and the report of the job; `end` with the outcome `done` follows."""
-    sent = await read_json_body(request, service, SentResult, deadline, MAX_LIST_BYTES)
+    sent = await leased.read_json(SentResult, MAX_LIST_BYTES)
     files = _checked(sent.files)
 
     def store(connection: Connection) -> None:
-        leases.find_leased(connection, job_id, lease)
-        file_sets.store_files(connection, job_id, "result", files)
+        leased.check_lease(connection)
+        file_sets.store_files(connection, leased.job_id, "result", files)
 
-    await training.write(store)
+    await leased.training.write(store)
     return MissingChunks(missing=[])
 
 
 @router.put("/jobs/{job_id}/panel", responses=JSON_PROBLEMS, openapi_extra=BODY)
-async def store_panel(
-    request: Request,
-    service: ServiceDep,
-    training: TrainingDep,
-    deadline: DeadlineDep,
-    job_id: JobId,
-    lease: LeaseHeader,
-) -> MissingChunks:
+async def store_panel(leased: LeasedRequestDep) -> MissingChunks:
     """Stores the latest picture of predictions, a PNG of at most 8 MiB."""
-    picture = await _read_bytes(request, service, deadline, MAX_PANEL)
+    picture = await leased.read_bytes(MAX_PANEL)
     if not picture.startswith(PNG_START) or len(picture) < PNG_SIZE.stop:
         raise RequestError(400, "not_a_png", "The picture is not a PNG. Send panel.png of the run.")
     width, height = struct.unpack(">II", picture[PNG_SIZE])
@@ -332,10 +318,10 @@ async def store_panel(
         raise RequestError(400, "picture_too_large", detail)
 
     def store(connection: Connection) -> None:
-        leases.find_leased(connection, job_id, lease)
-        change_job(connection, job_id, panel=picture)
+        leased.check_lease(connection)
+        change_job(connection, leased.job_id, panel=picture)
 
-    await training.write(store)
+    await leased.training.write(store)
     return MissingChunks(missing=[])
 
 
@@ -343,13 +329,6 @@ def _checked(files: list[FileInChunks]) -> list[SentFile]:
     sent = [SentFile(path=file.path, chunks=file.chunks) for file in files]
     file_sets.check_files(sent)
     return sent
-
-
-async def _read_bytes(request: Request, service: Service, deadline: float, limit: int) -> bytes:
-    with service.bodies.reserve() as reservation:
-        return await service.receive(
-            partial(read_body, request, limit), client_of(request), reservation, deadline
-        )
 
 
 def _binary(content: bytes) -> Response:
