@@ -61,7 +61,7 @@ Prepare = Callable[[Image], Segment]
 
 
 @dataclass(frozen=True)
-class Course:
+class ClickSimulation:
     """What happened with one photograph: IoU after each of 20 clicks, CPU time."""
 
     ious: Sequence[float]
@@ -87,7 +87,7 @@ def choose_click(truth: Bools, mask: Bools) -> Click | None:
     return Click(int(x), int(y), bool(truth[y, x]))
 
 
-def simulate(prepare: Prepare, image: Image, truth: Bools) -> Course:
+def simulate(prepare: Prepare, image: Image, truth: Bools) -> ClickSimulation:
     """Clicks until the mask reaches the highest target, at most 20 times."""
     started = time.process_time()
     segment = prepare(image)
@@ -102,7 +102,7 @@ def simulate(prepare: Prepare, image: Image, truth: Bools) -> Course:
         if len(ious) >= max(SHOWN_CLICKS) and max(ious) >= max(TARGETS):
             break
     ious += [ious[-1]] * (MAX_CLICKS - len(ious))
-    return Course(ious, click_ms, preparation_ms)
+    return ClickSimulation(ious, click_ms, preparation_ms)
 
 
 def measure_iou(truth: Bools, mask: Bools) -> float:
@@ -185,13 +185,16 @@ def _principal(features: Floats) -> Floats:
 # === The table ===
 
 
-def summarize(courses: Sequence[Course]) -> list[float]:
+def summarize(simulations: Sequence[ClickSimulation]) -> list[float]:
     """Returns NoC and share not reached of each target, mean IoU after the clicks shown, and times in ms."""
-    counts = [mean(course.count_clicks(target) for course in courses) for target in TARGETS]
-    missed = [mean(max(course.ious) < target for course in courses) for target in TARGETS]
-    ious = [mean(course.ious[number - 1] for course in courses) for number in SHOWN_CLICKS]
-    click_ms = [ms for course in courses for ms in course.click_ms]
-    times = [*np.percentile(click_ms, [50, 95]), np.median([course.preparation_ms for course in courses])]
+    counts = [mean(simulation.count_clicks(target) for simulation in simulations) for target in TARGETS]
+    missed = [mean(max(simulation.ious) < target for simulation in simulations) for target in TARGETS]
+    ious = [mean(simulation.ious[number - 1] for simulation in simulations) for number in SHOWN_CLICKS]
+    click_ms = [ms for simulation in simulations for ms in simulation.click_ms]
+    times = [
+        *np.percentile(click_ms, [50, 95]),
+        np.median([simulation.preparation_ms for simulation in simulations]),
+    ]
     return [*counts, *missed, *ious, *map(float, times)]
 
 
@@ -235,8 +238,8 @@ def measure(options: argparse.Namespace) -> str:
     for name in options.sets:
         samples = load_samples(options.data / name, options.photographs, options.seed)
         for method, prepare in methods.items():
-            courses = [simulate(prepare, one.image, np.asarray(one.mask) > 0) for one in samples]
-            means.setdefault(method, []).append(summarize(courses))
+            simulations = [simulate(prepare, one.image, np.asarray(one.mask) > 0) for one in samples]
+            means.setdefault(method, []).append(summarize(simulations))
             rows.append(format_row(f"{name} ({len(samples)})", method, means[method][-1]))
             print(*rows[-1], sep=" | ", file=sys.stderr, flush=True)
     for method, figures in means.items():

@@ -22,7 +22,7 @@ from segdec.config import GOOD
 from segdec.errors import DatasetError
 
 ARCHIVE, UNPACKED, CONVERTED, PROBLEMS = "archive.zip", "unpacked", "converted", "problems.jsonl"
-FREE_COPIES = 3
+DISK_SPACE_FACTOR = 3
 """The disk must have this many times the size of the photographs free: unpacked, converted and stored."""
 MAX_PROBLEMS = 200
 """Problems that are stored; the others are counted."""
@@ -125,7 +125,7 @@ class ArchiveImport:
     async def _unpack(self) -> list[str]:
         """Unpacks the archive, which may be much smaller than its files, if they leave space on the disk."""
         free = (await asyncio.to_thread(shutil.disk_usage, self._folder)).free
-        limit = min(self._options.max_bytes, free // FREE_COPIES)
+        limit = min(self._options.max_bytes, free // DISK_SPACE_FACTOR)
         try:
             return await self._run("unpack", ARCHIVE, UNPACKED, "--max-gb", f"{limit / 1e9:.9f}")
         except DatasetError as error:

@@ -21,7 +21,7 @@ QUIET_S = 0.02
 """Time between two looks whether the service inspects photographs."""
 MAX_WAIT_S = 2.0
 """Longest wait until it does not; then the photograph is decoded anyway."""
-FULL_S = 0.5
+MEMORY_RETRY_S = 0.5
 """Wait while the memory is full."""
 
 
@@ -79,7 +79,7 @@ class BackgroundInspector:
             try:
                 return await self._inspect(model, photograph)
             except MemoryFullError:
-                await asyncio.sleep(FULL_S)
+                await asyncio.sleep(MEMORY_RETRY_S)
 
     async def _wait_until_idle(self) -> None:
         for _ in range(round(MAX_WAIT_S / QUIET_S)):

@@ -16,7 +16,7 @@ NOISE = 1.0
 """Variance that is added to each channel of the colour, in units of CIELAB squared."""
 WEIGHT = 0.7
 """Weight of the comparison, relative to the evidence before."""
-FULL_ODDS = 4.0
+MAX_LOG_ODDS = 4.0
 """Logarithm of the odds that count as 1."""
 
 
@@ -45,7 +45,7 @@ def refine_edge(values: Floats, found: NDArray[np.uint8], colours: Floats) -> No
     near = inside | ring
     part = values[rows, columns]
     odds = _measure_odds(colours[rows, columns], inside, ring)[near]
-    part[near] = (1 - WEIGHT) * part[near] + WEIGHT * np.clip(odds / FULL_ODDS, -1, 1)
+    part[near] = (1 - WEIGHT) * part[near] + WEIGHT * np.clip(odds / MAX_LOG_ODDS, -1, 1)
 
 
 def _measure_odds(colours: Floats, inside: NDArray[np.bool_], ring: NDArray[np.bool_]) -> Floats:

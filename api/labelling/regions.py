@@ -16,7 +16,7 @@ FIRST_REACH = 5.0
 """Reach of a click while the mask is empty, px."""
 MAX_REACH = 1.0
 """Greatest reach of a click on a defect, relative to the half width of the mask: it may be another defect."""
-MAX_MARK = 2
+MAX_DISC_RADIUS = 2
 """Greatest radius of the disc around a click that always has its class, px."""
 
 
@@ -61,7 +61,7 @@ def select_clicked(
     """
     found = (values > 0).astype(np.uint8)
     for click, reach in zip(clicks, reaches, strict=True):
-        cv2.circle(found, (click.x, click.y), int(min(MAX_MARK, reach / 2)), int(click.is_defect), -1)
+        cv2.circle(found, (click.x, click.y), int(min(MAX_DISC_RADIUS, reach / 2)), int(click.is_defect), -1)
     for click in clicks:  # the disc of a near click of the other class may have covered it
         found[click.y, click.x] = click.is_defect
     if not keep_similar:

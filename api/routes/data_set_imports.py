@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from api.accounts.access import author_of
 from api.data_sets import imports
-from api.data_sets.archive_import import ARCHIVE, FREE_COPIES, ArchiveImport, ArchiveOptions
+from api.data_sets.archive_import import ARCHIVE, DISK_SPACE_FACTOR, ArchiveImport, ArchiveOptions
 from api.data_sets.background_jobs import BackgroundJobs
 from api.data_sets.definitions import find_data_set
 from api.data_sets.import_program import ProgramLimits
@@ -134,11 +134,11 @@ def _declared_bytes(request: Request, limit: int) -> int:
 def _check_space(folder: Path, declared: int) -> int:
     """Returns how many bytes an archive may have; raises a RequestError, 507, if it has more."""
     free = shutil.disk_usage(folder).free
-    if FREE_COPIES * declared > free:
+    if DISK_SPACE_FACTOR * declared > free:
         raise _no_space(
-            f"it has {free / 1e9:.1f} GB free, the archive needs {FREE_COPIES * declared / 1e9:.1f} GB"
+            f"it has {free / 1e9:.1f} GB free, the archive needs {DISK_SPACE_FACTOR * declared / 1e9:.1f} GB"
         )
-    return free // FREE_COPIES
+    return free // DISK_SPACE_FACTOR
 
 
 def _no_space(why: str) -> RequestError:

@@ -24,7 +24,7 @@ from segdec import __version__
 
 LEASE_DURATION = timedelta(seconds=120)
 """Each heartbeat renews the lease."""
-FORGOTTEN_AFTER = timedelta(days=30)
+WORKER_RETENTION = timedelta(days=30)
 """Workers that were not heard of for longer are not listed any more."""
 MAX_WORKERS = 500
 """Workers that are listed: those that were heard of last."""
@@ -89,7 +89,7 @@ def lease_job(connection: Connection, worker: Worker, now: datetime) -> LeasedJo
 def _forget_workers(connection: Connection, now: datetime) -> None:
     """Removes workers that were not heard of for long, and the oldest above `MAX_WORKERS`."""
     seen_at = training_workers.c.seen_at
-    connection.execute(delete(training_workers).where(seen_at < now - FORGOTTEN_AFTER))
+    connection.execute(delete(training_workers).where(seen_at < now - WORKER_RETENTION))
     latest = select(training_workers.c.name).order_by(seen_at.desc(), training_workers.c.name)
     others = connection.execute(latest.offset(MAX_WORKERS)).scalars().all()
     if others:

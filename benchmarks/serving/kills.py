@@ -34,7 +34,7 @@ from segdec.runtime.cli import clean_exit
 
 PAUSE_S = (0.3, 4.0)
 """Shortest and longest time between a start and the next kill."""
-END_S = 120.0
+FINISH_TIMEOUT_S = 120.0
 """Time that the open trainings have after the last kill."""
 SIDE = 32
 
@@ -166,8 +166,8 @@ def kill(programs: Programs, kills: int, chance: random.Random) -> dict[str, int
 
 
 def wait_for_jobs(client: RepeatingClient) -> None:
-    """Returns when all jobs have ended, or after `END_S`; those that have not are counted as unexplained."""
-    until = time.monotonic() + END_S
+    """Returns when all jobs have ended, or after `FINISH_TIMEOUT_S`; the others are counted as unexplained."""
+    until = time.monotonic() + FINISH_TIMEOUT_S
     while time.monotonic() < until:
         if all(job["state"] in ENDED for job in client.get(JOBS)["jobs"]):
             return

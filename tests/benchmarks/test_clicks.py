@@ -6,7 +6,7 @@ from api.labelling.clicks import Click
 from benchmarks.clicks import (
     MARKER,
     MAX_CLICKS,
-    Course,
+    ClickSimulation,
     choose_click,
     main,
     prepare_grabcut,
@@ -40,8 +40,11 @@ def test_a_segmentation_without_errors_needs_one_click():
 
 
 def test_summary_by_hand():
-    courses = [Course([0.5, 0.82, 0.9, *[0.9] * 17], [1, 3], 10), Course([0.1] * MAX_CLICKS, [5], 30)]
-    figures = summarize(courses)
+    simulations = [
+        ClickSimulation([0.5, 0.82, 0.9, *[0.9] * 17], [1, 3], 10),
+        ClickSimulation([0.1] * MAX_CLICKS, [5], 30),
+    ]
+    figures = summarize(simulations)
     assert figures[:8] == pytest.approx([11, 11.5, 0.5, 0.5, 0.3, 0.5, 0.5, 3])
     assert figures[9] == 20
 

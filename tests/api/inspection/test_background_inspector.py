@@ -57,7 +57,7 @@ def test_it_waits_for_memory(client, service, part, monkeypatch):
 
     monkeypatch.setattr(background_inspector.asyncio, "sleep", sleep)
     assert inspect(client, service, part).prediction.label == "scratch"
-    assert waits == [background_inspector.FULL_S]
+    assert waits == [background_inspector.MEMORY_RETRY_S]
     assert service.memory.reserved_bytes == 0
 
 
