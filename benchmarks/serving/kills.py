@@ -166,7 +166,7 @@ def kill(programs: Programs, kills: int, chance: random.Random) -> dict[str, int
 
 
 def wait_for_jobs(client: RepeatingClient) -> None:
-    """Returns when all jobs have ended, or after `FINISH_TIMEOUT_S`; the others are counted as unexplained."""
+    """Returns when all jobs have ended, or after `FINISH_TIMEOUT_S`; others are counted as unexplained."""
     until = time.monotonic() + FINISH_TIMEOUT_S
     while time.monotonic() < until:
         if all(job["state"] in ENDED for job in client.get(JOBS)["jobs"]):
