@@ -86,7 +86,10 @@ def _add_command(commands: "Commands", command: Callable[[argparse.Namespace], N
 def _add_fit(commands: "Commands") -> None:
     add = _add_command(commands, fit)
     add("root", type=Path, metavar="FOLDER", help="folder of the images, in any known layout")
-    add("--minutes", type=float, default=10.0, help="time limit of the whole command (default: %(default)s)")
+    limit = "time limit of the whole command (default: 10, with --all-steps 720)"
+    add("--minutes", type=float, help=limit)
+    steps = "take all steps, however long they take; --minutes only limits a slow machine"
+    add("--all-steps", action="store_true", help=steps)
     add("--out", type=Path, metavar="MODEL", help="folder of the model; default: models/NAME")
     add("--name", help="name of run and model; default: that of the folder, with _ for spaces")
     add("--version", default="1", help="version of the model (default: %(default)s)")
@@ -330,6 +333,8 @@ def fit(options: argparse.Namespace) -> None:
 
     began = command.clock() - (time.monotonic() - started)  # including the imports
     given = {name: value for name, value in vars(options).items() if name != "command" and value is not None}
+    if options.all_steps:
+        given.setdefault("minutes", command.ALL_STEPS_MINUTES)
     chosen = command.FitOptions(**given)
     raise_pixel_limit(chosen.max_pixels)
     command.fit(chosen, began)

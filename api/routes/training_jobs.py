@@ -57,7 +57,12 @@ class NewTrainingJob(BaseModel):
     data_set_version: int = Field(gt=0, lt=2**31, strict=True)
     model: RequiredName = Field(description="name of the model, letters, digits, `_`, `-` and `.`")
     minutes: float | None = Field(
-        None, gt=0, le=MAX_MINUTES, description="time limit of the training; null: 30"
+        None, gt=0, le=MAX_MINUTES, description="time limit of the training; null: 30, with all steps 720"
+    )
+    all_steps: bool | None = Field(
+        None,
+        strict=True,
+        description="take all steps, however long they take; `minutes` only limits a slow machine",
     )
     encoder: RequiredName | None = Field(None, description="null: chosen by the training")
     area: int | None = Field(

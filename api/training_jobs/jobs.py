@@ -36,13 +36,15 @@ class NewJob:
     data_set_version: int
     model: str
     minutes: float | None = None
+    all_steps: bool | None = None
     encoder: str | None = None
     area: int | None = None
     classes: Sequence[str] | None = None
     retrain_of: int | None = None
 
 
-DEFAULT_MINUTES = 30.0
+DEFAULT_MINUTES, ALL_STEPS_MINUTES = 30.0, 720.0
+"""Time limits without one in the order; the second for trainings that take all steps."""
 
 
 def create_job(connection: Connection, new: NewJob, used: Collection[str], who: str, now: datetime) -> int:
@@ -88,9 +90,12 @@ def create_job(connection: Connection, new: NewJob, used: Collection[str], who: 
 
 def _complete_settings(connection: Connection, new: NewJob) -> JobSettings:
     earlier = {} if new.retrain_of is None else json.loads(find_job(connection, new.retrain_of)["settings"])
-    names = ("minutes", "encoder", "area", "classes")
-    given = {name: value for name in names if (value := getattr(new, name)) is not None}
-    return JobSettings(**{"minutes": DEFAULT_MINUTES, **earlier, **given})
+    given = {name: value for name in JobSettings.model_fields if (value := getattr(new, name)) is not None}
+    if new.all_steps is not None and new.all_steps != bool(earlier.get("all_steps")):
+        earlier.pop("minutes", None)  # the time limit of the other kind of training
+    settings = {**earlier, **given}
+    minutes = ALL_STEPS_MINUTES if settings.get("all_steps") else DEFAULT_MINUTES
+    return JobSettings(**{"minutes": minutes, **settings})
 
 
 def _check_settings(settings: JobSettings, classes: Sequence[str]) -> None:

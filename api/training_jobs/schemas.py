@@ -18,6 +18,9 @@ class JobSettings(AnswerPart):
     """The settings of a job; null: chosen by the training."""
 
     minutes: float = Field(description="time limit of the training")
+    all_steps: bool = Field(
+        False, description="the training takes all its steps; `minutes` only limits a slow machine"
+    )
     encoder: str | None = Field(None, description="see `python -m training encoders`")
     area: int | None = Field(None, description="pixels of the network's input")
     classes: list[str] | None = Field(

@@ -99,6 +99,9 @@ clock: Callable[[], float] = time.monotonic
 
 MAX_MINUTES = 60 * 24 * 31
 
+ALL_STEPS_MINUTES = 720.0
+"""Time limit of a training that takes all steps, if none is given: more than machines need."""
+
 RESUMABLE_CHECKPOINT_MINUTES = 2.0
 """Maximum minutes between checkpoints of a run that `--resume` may continue."""
 
@@ -118,6 +121,7 @@ class FitOptions(ReadOptions):
 
     root: Path
     minutes: float = 10.0
+    all_steps: bool = False
     out: Path | None = None
     layout: str | None = None
     splits: Path | None = None
@@ -177,7 +181,9 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
         config = _experiment(choice, name, options, interval)
         store_checks(profiled, open_check_cache(config, config.network.input_channels))
         print_lines(*describe_reasons(choice.reasons))
-        print_lines(describe_plan(config, train_until - clock(), options.minutes))
+        print_lines(
+            describe_plan(config, train_until - clock(), options.minutes, all_steps=options.all_steps)
+        )
         _write(config, split, choice, comparison)
         print_lines(format_line("experiment", f"{_experiment_file(config)}: edit it and run it again"), "")
 

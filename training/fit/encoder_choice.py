@@ -83,7 +83,7 @@ class EncoderComparison:
         )
         yield format_line(
             "encoder",
-            f"{self.chosen}: {why}; {self.share_s:.0f} s each, {self.photographs} photographs, "
+            f"{self.chosen}: {why}; at most {self.share_s:.0f} s each, {self.photographs} photographs, "
             f"{self.defective} of them defective, at least {MIN_STEPS} steps",
         )
         for one in self.encoders:

@@ -49,8 +49,8 @@ def describe_reasons(reasons: Mapping[str, str]) -> Iterator[str]:
         yield format_line(topic, text)
 
 
-def describe_plan(config: ExperimentConfig, left_s: float, minutes: float) -> str:
-    """Returns the planned steps and the time for them."""
+def describe_plan(config: ExperimentConfig, left_s: float, minutes: float, *, all_steps: bool = False) -> str:
+    """Returns the planned steps and the time for them; with `all_steps` the time should not end them."""
     if not config.network.heads:
         return format_line("time", "a few seconds after all photographs were encoded once")
     if left_s <= 0:
@@ -58,8 +58,9 @@ def describe_plan(config: ExperimentConfig, left_s: float, minutes: float) -> st
         return format_line("time", f"none of --minutes {minutes:g} is left to train: {steps} for each stage")
     return format_line(
         "time",
-        f"at most {describe_steps(config)} of {config.batch_size} photographs, validation every "
-        f"{config.validate_every}; of --minutes {minutes:g} training may take {format_duration(left_s)}",
+        f"{'all' if all_steps else 'at most'} {describe_steps(config)} of {config.batch_size} photographs, "
+        f"validation every {config.validate_every}; of --minutes {minutes:g} training may take "
+        f"{format_duration(left_s)}",
     )
 
 

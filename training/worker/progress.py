@@ -1,6 +1,7 @@
 """What the heartbeats of a worker report: progress, records of the training's log, printed lines."""
 
 import json
+import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,8 @@ MAX_EVENTS, MAX_EVENT_CHARACTERS, MAX_EVENT_VALUES = 100, 60_000, 3000
 value.
 """
 LINES_PER_EVENT = 5
+EXPERIMENT = "config.toml"
+"""Of the run, beside its log; it is written before the first step."""
 
 
 class ProgressReport:
@@ -27,6 +30,7 @@ class ProgressReport:
 
     def __init__(self, log: Path) -> None:
         self._log = log
+        self._planned: dict[str, int] | None = None
         self._logged: set[tuple[str, int, int]] = set()
         self._events: list[dict[str, Any]] = []
         self.progress: dict[str, Any] = {"phase": "fetching data"}
@@ -54,9 +58,25 @@ class ProgressReport:
                 self._logged.add(_key(record))
                 self.has_steps = True
                 self._events.append({"kind": "metrics", "content": record})
-                self.progress |= {"stage": record["stage"], "step": record["step"]}
+                self.progress |= {
+                    "stage": record["stage"],
+                    "step": record["step"],
+                    **self._count_steps(record),
+                }
                 shown = ("loss",) if record["kind"] == "train" else ("average_precision", "pixel_f1")
                 self.progress |= {name: record[name] for name in shown if name in record}
+
+    def _count_steps(self, record: dict[str, Any]) -> dict[str, int]:
+        """Returns the completed steps of all stages and the planned ones; nothing without an experiment."""
+        config = self._log.with_name(EXPERIMENT)
+        if self._planned is None and config.exists():
+            stages = tomllib.loads(config.read_text("utf-8")).get("stages", {})
+            self._planned = {name: stage.get("steps", 0) for name, stage in stages.items()}
+        if not self._planned or record["stage"] not in self._planned:
+            return {}
+        names = list(self._planned)
+        before = sum(self._planned[name] for name in names[: names.index(record["stage"])])
+        return {"steps": before + record["step"], "of_steps": sum(self._planned.values())}
 
     def first_events(self) -> list[dict[str, Any]]:
         """Returns as many events as a heartbeat may have, the oldest first."""

@@ -35,6 +35,7 @@ class Settings(Received):
     """Settings of a job; None: chosen by `fit`."""
 
     minutes: float
+    all_steps: bool = False
     encoder: str | None = None
     area: int | None = None
     classes: list[str] | None = None

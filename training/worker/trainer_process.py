@@ -22,6 +22,7 @@ def fit_command(job: Job) -> list[str]:
     settings = job.settings
     words = ["fit", DATA, "--layout", "manifest", "--name", job.model, "--version", job.version, "--resume"]
     words += ["--minutes", f"{settings.minutes:g}", "--runs", RUNS, "--out", MODEL]
+    words += ["--all-steps"] if settings.all_steps else []
     words += [] if settings.encoder is None else ["--encoder", settings.encoder]
     words += [] if settings.area is None else ["--area", str(settings.area)]
     return [sys.executable, "-m", "training", *words]

@@ -6,7 +6,7 @@ import { timeText } from "../shared/plant_time.js";
 import { saveFile } from "../shared/save_file.js";
 import { Comparison } from "./comparison.js";
 import { Curves } from "./curves.js";
-import { durationText, elapsedShare, isEnded, ratingText, stateText } from "./job_text.js";
+import { durationText, completedShare, isEnded, ratingText, stateText } from "./job_text.js";
 
 const MAX_LINES = 2000;
 
@@ -38,7 +38,7 @@ export class JobDetail {
     setText(byId("job-name"), `${job.model} ${job.version}`);
     setText(byId("job-state"), stateText(job));
     byId("job-state").dataset.state = job.state;
-    const share = elapsedShare(job);
+    const share = completedShare(job);
     byId("job-progress").hidden = share === null;
     byId("job-progress").value = share ?? 0;
     setText(byId("job-reason"), job.reason ?? "");
@@ -52,6 +52,7 @@ export class JobDetail {
     const facts = [
       [translate("Data set"), translate("{data_set}, version {version}", { data_set: job.data_set_name, version: job.data_set_version })],
       [translate("Ordered"), `${timeText(job.created_at)}${job.created_by ? ` · ${job.created_by}` : ""}`],
+      [translate("Steps"), settings.all_steps && (progress?.of_steps ? `${formatNumber(progress.steps)} / ${formatNumber(progress.of_steps)}` : translate("all"))],
       [translate("Time limit"), translate("{minutes} min", { minutes: formatNumber(settings.minutes) })],
       [translate("Position"), progress?.stage && translate("stage {stage}, step {step}", { stage: progress.stage, step: formatNumber(progress.step) })],
       [translate("Photographs fetched"), progress?.of_photographs && `${formatNumber(progress.photographs)} / ${formatNumber(progress.of_photographs)}`],

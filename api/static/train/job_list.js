@@ -3,7 +3,7 @@
 import { byId, createElement, setText } from "../shared/dom.js";
 import { formatDecimals, translate } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
-import { elapsedShare, ratingText, stateText } from "./job_text.js";
+import { completedShare, ratingText, stateText } from "./job_text.js";
 
 /** Shows the trainings as links. */
 export function showJobs(jobs) {
@@ -29,7 +29,7 @@ function jobItem(job) {
   const source = translate("{data_set}, version {version}", { data_set: job.data_set_name, version: job.data_set_version });
   const facts = createElement("span", "", `${source} · ${timeText(job.created_at)}`);
   const item = createElement("li", "", link, stateBadge(job), facts);
-  const share = elapsedShare(job);
+  const share = completedShare(job);
   if (share !== null) item.append(Object.assign(createElement("progress", ""), { max: 1, value: share }));
   return item;
 }

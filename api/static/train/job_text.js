@@ -45,8 +45,9 @@ export function durationText(seconds) {
   return translate("{minutes} min {seconds} s", { minutes, seconds: Math.floor(seconds % 60) });
 }
 
-/** Elapsed share of the time of a running training, or null if it is unknown. */
-export function elapsedShare({ state, progress, settings }) {
+/** Completed share of a running training, of its time or of all its steps; null if it is unknown. */
+export function completedShare({ state, progress, settings }) {
   if (state !== "running" || !progress?.elapsed_s) return null;
+  if (settings.all_steps) return progress.of_steps ? Math.min(progress.steps / progress.of_steps, 1) : null;
   return Math.min(progress.elapsed_s / (60 * settings.minutes), 1);
 }

@@ -4,6 +4,7 @@ import { byId, createElement, setText } from "../shared/dom.js";
 import { translate, translateCount } from "../shared/language.js";
 
 const NEW_VERSION = "";
+const MINUTES = { "": 10, true: 720 }; // of a training with a time limit, and of one that takes all steps
 
 export class NewTraining {
   /** Calls `onStarted(job)` after a training was ordered; `run(act)` runs a request and shows its error. */
@@ -14,6 +15,7 @@ export class NewTraining {
     this.fields = this.form.elements;
     this.fields.data_set.addEventListener("change", () => this.run(() => this.#showDataSet()));
     this.fields.version.addEventListener("change", () => this.#showVersion());
+    this.fields.all_steps.addEventListener("change", () => this.#showDuration());
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.run(() => this.#start());
@@ -29,6 +31,12 @@ export class NewTraining {
       await this.#showDataSet();
       this.form.querySelector("[type=submit]").disabled = false;
     } else setText(byId("version-note"), translate("There is no data set yet. Create one on the page Data sets."));
+  }
+
+  #showDuration() {
+    const { all_steps: allSteps, minutes } = this.fields;
+    minutes.value = MINUTES[allSteps.value];
+    byId("all-steps-note").hidden = !allSteps.value;
   }
 
   get #dataSet() {
@@ -74,6 +82,7 @@ export class NewTraining {
       data_set_version: version,
       model: fields.model.value,
       minutes: fields.minutes.valueAsNumber,
+      all_steps: fields.all_steps.value !== "",
       encoder: fields.encoder.value.trim() || null,
       area: Number.isNaN(fields.area.valueAsNumber) ? null : fields.area.valueAsNumber,
       classes: chosen.length === classes.length ? null : chosen,

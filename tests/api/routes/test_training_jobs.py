@@ -64,6 +64,7 @@ def test_a_job_is_ordered_and_listed(service):
     assert (shown["state"], shown["created_by"], shown["data_set_name"]) == ("queued", "ada", "Brackets")
     assert shown["settings"] == {
         "minutes": 12.0,
+        "all_steps": False,
         "encoder": "mobilenet",
         "area": None,
         "classes": ["scratch"],
@@ -100,6 +101,7 @@ def test_a_job_is_ordered_and_listed(service):
         ({"retrain_of": 999}, (404, "job_not_found")),
         ({"minutes": 0}, (400, "bad_json")),
         ({"minutes": 1e9}, (400, "bad_json")),
+        ({"all_steps": "yes"}, (400, "bad_json")),
         ({"area": 10}, (400, "bad_json")),
         ({"unheard": 1}, (400, "bad_json")),
     ],
@@ -107,6 +109,23 @@ def test_a_job_is_ordered_and_listed(service):
 def test_an_order_that_cannot_be_trained_is_rejected(service, change, expected):
     body = {"data_set": service.data_set, "data_set_version": 1, "model": "brackets", **change}
     assert problem(service.post(JOBS, json=body)) == expected
+
+
+def test_a_training_of_all_steps_has_a_longer_limit(service):
+    all_steps = service.order(service.data_set, all_steps=True)
+    assert _duration(service, all_steps) == (True, 720.0)
+    assert _duration(service, service.order(service.data_set, retrain_of=all_steps)) == (True, 720.0)
+    again = service.order(service.data_set, retrain_of=all_steps, minutes=5)
+    assert _duration(service, again) == (True, 5.0)
+    again = service.order(service.data_set, retrain_of=again, all_steps=False)
+    assert _duration(service, again) == (False, 30.0)
+    again = service.order(service.data_set, retrain_of=service.order(service.data_set, minutes=3))
+    assert _duration(service, again) == (False, 3.0)
+
+
+def _duration(service, job_id):
+    settings = service.show(job_id)["settings"]
+    return settings["all_steps"], settings["minutes"]
 
 
 def test_what_does_not_exist_yet(service):

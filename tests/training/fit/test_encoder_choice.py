@@ -103,7 +103,7 @@ def test_the_table_has_a_line_for_each_encoder():
     words = " ".join(lines.split())
     assert words.startswith("encoder resnet50: the fastest of those whose out-of-fold AP is at most 0.020 ")
     assert words.endswith(
-        "60 s each, 200 photographs, 25 of them defective, at least 100 steps "
+        "at most 60 s each, 200 photographs, 25 of them defective, at least 100 steps "
         "mobilenet AP 0.900 after 200 steps 45.2 ms per photograph "
         "resnet50 AP 0.950 after 200 steps 210 ms per photograph"
     )

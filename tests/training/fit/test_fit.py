@@ -14,6 +14,7 @@ from tests.datasets.mixed_folder import write_mixed_folder
 from training.__main__ import main
 from training.config import ExperimentConfig
 from training.experiment_file import load_experiment
+from training.fit.messages import describe_plan
 from training.metrics.rating import Rating
 from training.run.folder import RunFolder
 from training.run_name import make_run_name
@@ -139,6 +140,25 @@ def test_interrupted_it_gives_the_best_model_so_far(fit, toy_root, tmp_path):
     assert read_manifest(tmp_path / "model").classes == ("good", "defect")
     assert load_experiment(tmp_path / "runs" / "toy" / "config.toml").stages.joint.steps == 0
     assert load_experiment(tmp_path / "runs" / "toy.toml").stages.joint.steps > 0  # to be run to its end
+
+
+@pytest.mark.parametrize(
+    ("flags", "minutes"), [([], 10.0), (["--all-steps"], 720.0), (["--all-steps", "--minutes", "60"], 60.0)]
+)
+@pytest.mark.usefixtures("tensorflow_devices")
+def test_the_default_time_limit(monkeypatch, flags, minutes):
+    from training.fit import command
+
+    given = []
+    monkeypatch.setattr(command, "fit", lambda options, _: given.append(options))
+    main(["fit", "data", *flags])
+    assert (given[0].minutes, given[0].all_steps) == (minutes, bool(flags))
+
+
+@pytest.mark.parametrize(("all_steps", "expected"), [(True, "time        all 5 "), (False, "at most 5 ")])
+def test_the_plan_says_whether_all_steps_are_taken(all_steps, expected):
+    config = ExperimentConfig(name="toy", stages={"joint": {"steps": 5}})
+    assert expected in describe_plan(config, 60.0, 10.0, all_steps=all_steps)
 
 
 @pytest.mark.slow

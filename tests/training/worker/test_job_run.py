@@ -1,5 +1,7 @@
 """Jobs of a worker with a service in the same process; a stub stands for the training."""
 
+import json
+
 import httpx
 import pytest
 
@@ -7,8 +9,10 @@ from segdec.artifact import open_artifact
 from segdec.artifact.signatures import TrustedKeys, generate_key_pair, read_private_key
 from segdec.errors import ServiceError
 from tests.api.training_jobs.training_service import JOBS
+from tests.training.worker.conftest import IDENTITY
 from training.worker import progress
 from training.worker.job_run import WorkerDiskFullError, WorkerStoppedError
+from training.worker.trainer_process import fit_command
 
 pytest.importorskip("tensorflow")
 
@@ -186,6 +190,33 @@ async def _write_result(training, job_id, folder):
     from api.model_use import _write_model
 
     await _write_model(training, job_id, folder)
+
+
+def test_the_command_has_the_settings_of_the_job(service):
+    def words_of(**settings):
+        service.order(service.data_set, **settings)
+        with service.connect() as worker:
+            return " ".join(fit_command(worker.lease(IDENTITY)))
+
+    assert words_of(minutes=5).endswith("--minutes 5 --runs runs --out model")
+    assert words_of(all_steps=True, area=4096).endswith(
+        "--minutes 720 --runs runs --out model --all-steps --area 4096"
+    )
+
+
+def test_the_completed_steps_are_those_of_all_stages(tmp_path):
+    log = tmp_path / "log.jsonl"
+    record = {"kind": "train", "stage": "joint", "stage_index": 2, "step": 4}
+    log.write_text(json.dumps(record))
+    report = progress.ProgressReport(log)
+    report.read_log()
+    assert report.progress["step"] == 4 and "steps" not in report.progress  # there is no experiment
+    stages = "[stages.segment]\nsteps = 5\n[stages.joint]\nsteps = 10\n"
+    (tmp_path / "config.toml").write_text(f'name = "brackets"\n{stages}')
+    report.set_phase("training")
+    log.write_text(json.dumps({**record, "step": 6}))
+    report.read_log()
+    assert (report.progress["steps"], report.progress["of_steps"]) == (11, 15)
 
 
 def test_progress_is_reported(service, work, monkeypatch):
