@@ -576,6 +576,7 @@ training_jobs = Table(
     Column("request", Text, doc="cancel or stop: what a person wants of the worker"),
     Column("attempts", Integer, nullable=False, doc="leases since the last checkpoint"),
     Column("worker", Text, doc="that has the job, or had it last"),
+    Column("worker_key", Text, doc="name of its API key"),
     Column("lease", Text, doc="random token of the worker"),
     Column("leased_until", UtcDateTime),
     Column("started_at", UtcDateTime),
@@ -622,6 +623,8 @@ training_chunks = Table(
     Column("sha256", LargeBinary(32), primary_key=True),
     Column("bytes", BigInteger, nullable=False),
     Column("stored_at", UtcDateTime, nullable=False, doc="when it last arrived"),
+    Column("sent_by", Text, doc="name of the key that sent it; null: a checkpoint or a result had it since"),
+    Index("training_chunks_by_sender", "sent_by"),
 )
 """Parts of files in the store of training. A row is committed after its file."""
 

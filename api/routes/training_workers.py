@@ -146,6 +146,11 @@ class LeasedRequest:
     job_id: JobId
     lease: LeaseHeader
 
+    @property
+    def key(self) -> str:
+        """Name of the worker's key."""
+        return self.request.state.key or ""
+
     def check_lease(self, connection: Connection) -> None:
         """Raises RequestError 404 or 409 if the worker does not have the job any more."""
         leases.find_leased(connection, self.job_id, self.lease)
@@ -168,13 +173,12 @@ LeasedRequestDep = Annotated[LeasedRequest, Depends()]
 async def lease_job(
     request: Request, service: ServiceDep, training: TrainingDep, deadline: DeadlineDep
 ) -> Lease:
-    """Leases the oldest job that waits; each heartbeat renews the lease."""
+    """Leases the oldest job that waits, one at a time to a worker; each heartbeat renews the lease."""
     sent = await read_json_body(request, service, WorkerFacts, deadline)
     worker = leases.Worker(sent.name, request.state.key or "", sent.version, sent.machine)
     leased = await training.write(leases.lease_job, worker, datetime.now(UTC))
-    problem = leases.describe_version(sent.version)
-    if problem is not None:
-        raise RequestError(409, "worker_version", problem)
+    if isinstance(leased, leases.Refusal):
+        raise RequestError(409, leased.code, leased.text)
     return Lease(job=leased)
 
 
@@ -252,7 +256,7 @@ async def find_missing_chunks(leased: LeasedRequestDep) -> MissingChunks:
 @router.put("/jobs/{job_id}/chunks/{sha256}", responses=JSON_PROBLEMS, openapi_extra=BODY)
 async def store_chunk(leased: LeasedRequestDep, sha256: DigestPath) -> MissingChunks:
     """Stores a chunk of at most 4 MiB."""
-    chunk = NewChunk(await leased.read_bytes(file_sets.MAX_CHUNK), datetime.now(UTC))
+    chunk = NewChunk(await leased.read_bytes(file_sets.MAX_CHUNK), datetime.now(UTC), leased.key)
     if chunk.sha256.hex() != sha256:
         detail = f"The body has the SHA-256 {chunk.sha256.hex()}; expected {sha256}. Send it again."
         raise RequestError(400, "damaged_chunk", detail)

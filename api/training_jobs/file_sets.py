@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from api.errors import RequestError
 from api.records.tables import training_chunks, training_files
@@ -24,8 +24,10 @@ MAX_FILES, MAX_CHUNKS = 2000, 20_000
 MAX_WHOLE_CHUNKS = 16
 """Of a file beside the folders, for example `report.html`: the service reads it as a whole."""
 MAX_PATH = 240
+MAX_PARAMETERS = 500
+"""Databases limit the parameters of a statement."""
 UNUSED_AFTER = timedelta(hours=2)
-"""Time after which a chunk that no file has is deleted: until then its upload may be running."""
+"""Time after which a chunk that no file has had is deleted: until then its upload may be running."""
 FileSet = Literal["checkpoint", "result"]
 PATH = re.compile(r"(?!\.{1,2}(/|$))[^\x00-\x1f\x7f\\/:]+(/(?!\.{1,2}(/|$))[^\x00-\x1f\x7f\\/:]+)*")
 table = training_files.c
@@ -84,6 +86,10 @@ def store_files(connection: Connection, job_id: int, kind: FileSet, files: Seque
     ]
     if rows:
         connection.execute(insert(training_files), rows)
+    column = training_chunks.c.sha256
+    for start in range(0, len(digests), MAX_PARAMETERS):
+        confirmed = update(training_chunks).where(column.in_(digests[start : start + MAX_PARAMETERS]))
+        connection.execute(confirmed.values(sent_by=None))
 
 
 def drop_files(connection: Connection, job_id: int, kind: FileSet) -> None:
@@ -109,16 +115,16 @@ def has_chunk(connection: Connection, job_id: int, chunk: bytes) -> bool:
 def find_missing(connection: Connection, digests: Sequence[bytes]) -> list[bytes]:
     """Returns those chunks that have no row, in order, each once."""
     column, known = training_chunks.c.sha256, set()
-    for start in range(0, len(digests), 500):  # databases limit the number of parameters
-        found = select(column).where(column.in_(digests[start : start + 500]))
+    for start in range(0, len(digests), MAX_PARAMETERS):
+        found = select(column).where(column.in_(digests[start : start + MAX_PARAMETERS]))
         known |= {bytes(one) for one in connection.execute(found).scalars()}
     return [one for one in dict.fromkeys(digests) if one not in known]
 
 
 def find_unused(connection: Connection, now: datetime, limit: int = 1000) -> list[bytes]:
-    """Returns chunks that no file has and whose upload has ended."""
+    """Returns chunks that no file has any more, and those that no file has had long after their upload."""
     used = select(table.chunk).where(table.chunk == training_chunks.c.sha256)
-    old = training_chunks.c.stored_at < now - UNUSED_AFTER
+    old = or_(training_chunks.c.sent_by.is_(None), training_chunks.c.stored_at < now - UNUSED_AFTER)
     statement = select(training_chunks.c.sha256).where(old, ~used.exists()).limit(limit)
     return [bytes(one) for one in connection.execute(statement).scalars()]
 

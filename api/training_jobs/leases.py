@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Connection, RowMapping, delete, or_, select, update
 
@@ -48,6 +48,13 @@ class Worker:
     machine: Mapping[str, Any]
 
 
+class Refusal(NamedTuple):
+    """Why a worker gets no job: a code for programs, a sentence for people."""
+
+    code: Literal["worker_version", "worker_has_job"]
+    text: str
+
+
 @dataclass(frozen=True)
 class Report:
     """What a heartbeat tells."""
@@ -60,8 +67,10 @@ class Report:
 # === Begin ===
 
 
-def lease_job(connection: Connection, worker: Worker, now: datetime) -> LeasedJob | None:
-    """Leases the oldest queued job to a worker; None if there is none, or the worker has another version.
+def lease_job(connection: Connection, worker: Worker, now: datetime) -> LeasedJob | Refusal | None:
+    """Leases the oldest queued job to a worker; None if there is none.
+
+    A worker of another version, or one that has a job, gets a refusal.
 
     Args:
         connection: In a writing transaction, of which there is one at a time: no other worker gets the job.
@@ -69,18 +78,23 @@ def lease_job(connection: Connection, worker: Worker, now: datetime) -> LeasedJo
         now: The time.
     """
     end_expired_leases(connection, now)
-    problem = describe_version(worker.version)
-    note_worker(connection, worker, now, problem)
+    refusal = _refuse(connection, worker)
+    note_worker(connection, worker, now, None if refusal is None else refusal.text)
     _forget_workers(connection, now)
-    if problem is not None:
-        return None
+    if refusal is not None:
+        return refusal
     queued = select(*COLUMNS).where(table.state == "queued").order_by(table.id).limit(1)
     row = connection.execute(queued).mappings().first()
     if row is None:
         return None
     lease, job_id = secrets.token_hex(16), row["id"]
     values = {"state": "leased", "lease": lease, "leased_until": now + LEASE_DURATION, "worker": worker.name}
-    values |= {"attempts": row["attempts"] + 1, "started_at": row["started_at"] or now, "reason": None}
+    values |= {
+        "worker_key": worker.key,
+        "attempts": row["attempts"] + 1,
+        "started_at": row["started_at"] or now,
+        "reason": None,
+    }
     change_job(connection, job_id, **values)
     add_state_event(connection, job_id, f"The worker {worker.name} has the job.", now, is_limited=True)
     return _describe_lease(connection, row, lease, now)
@@ -96,14 +110,24 @@ def _forget_workers(connection: Connection, now: datetime) -> None:
         connection.execute(delete(training_workers).where(training_workers.c.name.in_(others)))
 
 
-def describe_version(version: str) -> str | None:
-    """Returns why a worker with this version of the product gets no job; None if it may have one."""
-    if version == __version__:
+def _refuse(connection: Connection, worker: Worker) -> Refusal | None:
+    """Returns why a worker gets no job; None if it may have one."""
+    if worker.version != __version__:
+        text = (
+            f"The worker has version {worker.version[:40]!r}, the service {__version__}. Install the "
+            "version of the service on the machine of the worker."
+        )
+        return Refusal("worker_version", text)
+    of_worker = (table.worker == worker.name, table.worker_key == worker.key)
+    held = connection.execute(select(table.id).where(table.state.in_(ACTIVE), *of_worker)).scalar()
+    if held is None:
         return None
-    return (
-        f"The worker has version {version[:40]!r}, the service {__version__}. Install the version of the "
-        "service on the machine of the worker."
+    text = (
+        f"The worker {worker.name} has the training job {held} already, and a worker has one job at a time. "
+        f"After a restart it waits until that lease has ended, {LEASE_DURATION.total_seconds():.0f} s after "
+        "its last report. Start a second worker with another --name."
     )
+    return Refusal("worker_has_job", text)
 
 
 def _describe_lease(connection: Connection, row: RowMapping, lease: str, now: datetime) -> LeasedJob:

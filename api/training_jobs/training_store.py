@@ -18,6 +18,7 @@ from api.records.storage.pictures import PictureStore
 from api.records.stored_files import store_with_rows
 from api.records.tables import training_chunks
 from api.settings import Settings
+from api.training_jobs.chunk_limits import check_space
 from api.training_jobs.file_sets import delete_chunk_rows, find_missing, find_unused
 
 Args = TypeVarTuple("Args")
@@ -33,6 +34,7 @@ class NewChunk:
 
     data: bytes
     stored_at: datetime
+    sent_by: str
 
     @cached_property
     def sha256(self) -> bytes:
@@ -55,6 +57,7 @@ class TrainingStore:
 
     def __init__(self, settings: Settings, record: Record) -> None:
         self._record = record
+        self._settings = settings
         self._chunks = RecordFiles(record, settings, FOLDER, training_chunks)
 
     async def read(self, query: Callable[[Connection, *Args], T], *args: *Args) -> T:
@@ -66,9 +69,19 @@ class TrainingStore:
         return await self._record.write(change, *args)
 
     async def store_chunk(self, chunk: NewChunk, check: Callable[[Connection], object]) -> None:
-        """Stores a chunk durably if `check` does not raise."""
-        stored = await self._chunks.open()
-        await self._record.write_all(lambda engine: store_chunk(engine, stored, chunk, check))
+        """Stores a chunk durably if `check` does not raise and there is space for it.
+
+        Raises:
+            RequestError: 503 `no_space`, see `check_space`.
+        """
+        stored, settings = await self._chunks.open(), self._settings
+
+        def check_all(connection: Connection) -> None:
+            check(connection)
+            free_share, retry_after_s = settings.record_free_share, settings.retry_after_s
+            check_space(connection, chunk.sent_by, stored.space(), free_share, retry_after_s)
+
+        await self._record.write_all(lambda engine: store_chunk(engine, stored, chunk, check_all))
 
     async def find_missing(self, digests: Sequence[bytes]) -> list[bytes]:
         """Returns those chunks that are not stored."""
@@ -107,9 +120,9 @@ def store_chunk(
     """Stores a chunk and its row, both or neither; one that is stored already counts as new."""
 
     def change(connection: Connection) -> None:
-        check(connection)
         arrived = update(training_chunks).where(training_chunks.c.sha256 == chunk.sha256)
-        connection.execute(arrived.values(stored_at=chunk.stored_at))
+        connection.execute(arrived.values(stored_at=chunk.stored_at, sent_by=chunk.sent_by))
+        check(connection)
 
     store_with_rows(engine, stored, [chunk], training_chunks, change)
 

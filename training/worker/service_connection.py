@@ -19,6 +19,10 @@ TIMEOUT_S = 60.0
 RETRIES = 3
 TEMPORARY = {None, 408, 429, 500, 502, 503, 504}
 """Statuses after which the same request may succeed later; None: nothing answered."""
+TEMPORARY_CODES = {"missing_chunks", "worker_has_job"}
+"""Rejections that end by themselves: a chunk was deleted meanwhile and is sent again; the lease from before a
+restart of the worker expires.
+"""
 WORKER = "/v1/training/worker"
 LEASE = "X-Lease"
 
@@ -234,4 +238,4 @@ def _raise_if_lost(reply: Reply) -> None:
 
 def is_temporary(error: ServiceError) -> bool:
     """Returns whether a request may succeed later."""
-    return error.status in TEMPORARY
+    return error.status in TEMPORARY or error.code in TEMPORARY_CODES

@@ -49,6 +49,7 @@ def test_changed_tables_need_a_migration():
         "0016": "1214f449178f7242",
         "0017": "8d6b3635b4cec2c8",
         "0018": "b83959b70df3b0ab",
+        "0019": "4d16e1d72659d08d",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"
@@ -95,6 +96,20 @@ def test_a_database_of_an_earlier_version_gets_the_new_columns(engine):
         assert list(connection.execute(select(tables.tags))) == [("lot", "1", 1), ("lot", "2", 2)]
         assert not has_users(connection)
         assert append_only_tables(connection) == {"audit", "data_set_annotations", "data_set_versions"}
+
+
+def test_training_jobs_of_an_earlier_version_get_the_new_columns(engine):
+    with write_transaction(engine) as connection:
+        connection.execute(text("DROP INDEX training_chunks_by_sender"))
+        connection.execute(text("ALTER TABLE training_chunks DROP COLUMN sent_by"))
+        connection.execute(text("ALTER TABLE training_jobs DROP COLUMN worker_key"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0018'"))
+    migrate(engine)
+    for table in (tables.training_chunks, tables.training_jobs):
+        found = {column["name"] for column in inspect(engine).get_columns(table.name)}
+        assert found == {column.name for column in table.c}
+    [index] = inspect(engine).get_indexes("training_chunks")
+    assert index["column_names"] == ["sent_by"]
 
 
 def append_only_tables(connection):

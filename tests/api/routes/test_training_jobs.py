@@ -7,6 +7,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
+from api.training_jobs import chunk_limits
 from segdec import __version__
 from segdec.errors import ServiceError
 from segdec.images import decode_image, encode_png
@@ -14,7 +15,7 @@ from tests.api.routes.conftest import problem
 from tests.api.training_jobs.training_service import JOBS, TRAIN_KEY, TrainingService
 from training.worker.data_folder import fetch_data
 from training.worker.file_sets import download_files, upload_files
-from training.worker.service_connection import LeaseLostError, SentFile, WorkerIdentity
+from training.worker.service_connection import LeaseLostError, SentFile, WorkerIdentity, is_temporary
 
 WORKER = "/v1/training/worker"
 IDENTITY = WorkerIdentity("gpu-1", __version__, {"gpus": "1"})
@@ -207,6 +208,27 @@ def test_a_worker_of_another_version_is_refused(service, leased):
     old = next(one for one in service.get("/v1/training/workers").json()["workers"] if one["name"] == "old")
     assert "Install the version of the service" in old["problem"]
     service.run(lambda: service.service.training.write(_forget_worker))
+
+
+def test_a_worker_gets_no_second_job_and_asks_again_later(leased):
+    worker, job = leased
+    with pytest.raises(ServiceError, match=f"gpu-1 has the training job {job.id} already") as refusal:
+        worker.lease(IDENTITY)
+    assert (refusal.value.status, is_temporary(refusal.value)) == (409, True)
+
+
+def test_a_key_cannot_fill_the_disk_with_chunks(leased, monkeypatch):
+    worker, job = leased
+    monkeypatch.setattr(chunk_limits, "MAX_UNCONFIRMED_OF_KEY", 100)
+    chunks = [bytes([number]) * 60 for number in range(2)]
+    digests = [hashlib.sha256(chunk).hexdigest() for chunk in chunks]
+    worker.send_chunk(job, digests[0], chunks[0])
+    with pytest.raises(ServiceError, match="Chunks of workers with the key 'gpu'") as refusal:
+        worker.send_chunk(job, digests[1], chunks[1])
+    assert (refusal.value.code, is_temporary(refusal.value)) == ("no_space", True)
+    assert worker.find_missing(job, digests) == digests[1:]
+    worker.send_checkpoint(job, [SentFile(path="a", chunks=digests[:1])], "step 1")
+    worker.send_chunk(job, digests[1], chunks[1])
 
 
 def _forget_worker(connection):

@@ -8,8 +8,10 @@ import pytest
 from sqlalchemy import select
 
 from api.errors import RequestError
-from api.records.storage.pictures import FolderPictures
+from api.records.storage.pictures import FolderPictures, Space
 from api.records.tables import training_chunks
+from api.training_jobs import chunk_limits
+from api.training_jobs.chunk_limits import check_space, count_unconfirmed
 from api.training_jobs.file_sets import UNUSED_AFTER, list_files, store_files
 from api.training_jobs.schemas import SentFile
 from api.training_jobs.training_store import NewChunk, delete_unused_chunks, store_chunk
@@ -26,8 +28,8 @@ def stored(tmp_path):
 def put(jobs, stored):
     """Stores a chunk; returns its digest in hexadecimal."""
 
-    def put_one(data, check=lambda _: None):
-        chunk = NewChunk(data, jobs.now)
+    def put_one(data, check=lambda _: None, key="key of gpu-1"):
+        chunk = NewChunk(data, jobs.now, key)
         store_chunk(jobs.engine, stored, chunk, check)
         return chunk.sha256.hex()
 
@@ -53,8 +55,11 @@ def test_a_new_checkpoint_replaces_the_former_one_and_keeps_what_they_share(jobs
     jobs.do(store_files, job_id, "checkpoint", [SentFile(path="a", chunks=[shared, old, shared])])
     jobs.wait(LATER_S)
     assert delete(jobs, stored) == 1  # `new`, whose upload was abandoned
-    new = put(b"new")
+    new, uploading = put(b"new"), put(b"uploading")
     jobs.do(store_files, job_id, "checkpoint", [SentFile(path="a", chunks=[shared, new])])
+    assert delete(jobs, stored) == 1  # `old`, at once
+    assert files_of(stored) == {shared, new, uploading}
+    jobs.wait(LATER_S)
     assert delete(jobs, stored) == 1
     assert files_of(stored) == {shared, new}
     assert jobs.read(list_files, job_id, "checkpoint") == [SentFile(path="a", chunks=[shared, new])]
@@ -96,6 +101,42 @@ def test_a_full_disk_leaves_no_row(jobs, stored, put, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         put(b"a")
     assert rows(jobs) == set()
+
+
+# === Space ===
+
+
+def check(jobs, key="key of gpu-1", space=None, free_share=0.1):
+    """Returns what `check_space` says; None if chunks may stay."""
+    try:
+        jobs.read(check_space, key, space, free_share, 5)
+    except RequestError as error:
+        assert (error.status, error.code, error.headers["Retry-After"]) == (503, "no_space", "5")
+        return str(error)
+    return None
+
+
+def test_chunks_that_no_job_has_are_limited_for_each_key_and_for_all(jobs, put, monkeypatch):
+    monkeypatch.setattr(chunk_limits, "MAX_UNCONFIRMED", 25)
+    monkeypatch.setattr(chunk_limits, "MAX_UNCONFIRMED_OF_KEY", 10)
+    job_id, chunks = jobs.order(), [put(b"10 bytes.."), put(b"x")]
+    assert "workers with the key 'key of gpu-1'" in check(jobs)
+    assert check(jobs, "another key") is None
+    put(b"9 bytes..", key="another key")
+    put(b"6 byte", key="a third key")
+    assert "Chunks of all workers" in check(jobs, "another key")
+    jobs.do(store_files, job_id, "checkpoint", [SentFile(path="a", chunks=chunks)])
+    assert (check(jobs), check(jobs, "another key")) == (None, None)
+    put(b"x")  # is sent again, although the checkpoint has it
+    assert jobs.read(count_unconfirmed) == 15
+
+
+def test_chunks_leave_a_part_of_the_free_share_and_of_the_free_space(jobs, put):
+    put(bytes(200))
+    assert check(jobs, space=Space(total=10_000, free=500)) is None
+    assert "trainings leave 0.00 GB." in check(jobs, space=Space(total=10_000, free=499))
+    assert check(jobs, space=Space(total=10_000, free=200), free_share=0.0) is None
+    assert "take 0.00 GB" in check(jobs, space=Space(total=10_000, free=199), free_share=0.0)
 
 
 def test_a_set_of_files_needs_all_its_chunks(jobs, put):

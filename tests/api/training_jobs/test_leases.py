@@ -60,8 +60,22 @@ def test_the_oldest_job_is_leased_to_one_worker(jobs):
         1,
     )
     assert jobs.lease(OTHER).id == second
-    assert jobs.lease(OTHER) is None
+    assert jobs.lease(replace(OTHER, name="gpu-3")) is None
     assert (show(jobs, first).state, show(jobs, first).worker) == ("leased", "gpu-1")
+
+
+def test_a_worker_has_one_job_at_a_time(jobs):
+    first, second = jobs.order(), jobs.order()
+    leased, again = jobs.lease(), jobs.lease()
+    assert again.code == "worker_has_job"
+    assert f"The worker gpu-1 has the training job {first} already" in again.text
+    [worker] = jobs.read(list_workers).workers
+    assert (worker.problem, worker.job) == (again.text, first)
+    assert jobs.lease(replace(WORKER, key="another key")).id == second
+    jobs.do(end_lease, first, leased.lease, "released", "The worker stopped.", jobs.now)
+    assert jobs.lease().id == first
+    jobs.wait(LEASE_S)
+    assert jobs.lease().id == first  # of a worker that was killed
 
 
 def test_workers_that_ask_at_the_same_time_get_different_jobs(jobs):
@@ -219,7 +233,7 @@ def test_the_heartbeat_tells_the_worker_to_stop_with_the_best_weights(jobs):
 
 def test_a_worker_of_another_version_gets_no_job(jobs):
     job_id = jobs.order()
-    assert jobs.lease(replace(OTHER, version="0.0.1")) is None
+    assert jobs.lease(replace(OTHER, version="0.0.1")).code == "worker_version"
     (worker,) = jobs.read(list_workers).workers
     assert worker.problem.startswith(f"The worker has version '0.0.1', the service {__version__}. Install")
     assert jobs.lease().id == job_id
