@@ -15,16 +15,13 @@ from api.errors import RequestError
 from api.models.labels import set_candidate
 from api.records.queries import add_audit_entry
 from api.service import Service
-from api.training_jobs.file_sets import list_files
 from api.training_jobs.job_events import add_state_event
-from api.training_jobs.jobs import change_job, find_job
+from api.training_jobs.jobs import change_job
+from api.training_jobs.result_model import check_model, find_done_job, find_model_digest, write_model
 from api.training_jobs.training_store import TrainingStore
-from segdec.artifact import LABELS, MANIFEST, STABLE, open_artifact
-from segdec.errors import ArtifactError
-from segdec.runtime.files import atomic_folder, write_text_atomic
+from segdec.artifact import LABELS, MANIFEST, STABLE, manifest_sha256
+from segdec.runtime.files import write_text_atomic
 from segdec.schemas import ReloadAnswer
-
-MODEL = "model/"
 
 
 async def use_model(
@@ -44,10 +41,7 @@ async def use_model(
         RequestError: 404 if the job does not exist, 409 if it is not done, if the folder of models cannot be
             written or has this version already, 422 if the model cannot be served.
     """
-    row = await training.read(find_job, job_id)
-    if row["state"] != "done":
-        detail = f"The training job {job_id} is {row['state']}. Expected one that is done."
-        raise RequestError(409, "job_not_done", detail)
+    row = await training.read(find_done_job, job_id)
     folder = _find_folder(service, row)
     is_written = row["used"] is None and await _is_written(training, job_id, folder)
     if folder.exists() and not is_written:
@@ -58,9 +52,9 @@ async def use_model(
         if not is_new_name:
             await asyncio.to_thread(_keep_stable, service, row["model"], folder.parent)
         if not is_written:
-            await _write_model(training, job_id, folder)
+            await write_model(training, job_id, folder)
     try:
-        await asyncio.to_thread(_check_model, folder, row)
+        await asyncio.to_thread(check_model, folder, row)
         if is_new_name:
             answer = await service.reload(row["model"], caller)
         else:
@@ -86,24 +80,9 @@ def _find_folder(service: Service, row: RowMapping) -> Path:
 
 async def _is_written(training: TrainingStore, job_id: int, folder: Path) -> bool:
     """Returns whether the folder has the model of the job: a service was killed before it used the model."""
-    path = folder / MANIFEST
-    if not path.is_file():
+    if not (folder / MANIFEST).is_file():
         return False
-    files = {file.path: file for file in await training.read(list_files, job_id, "result")}
-    chunks = [await training.read_chunk(bytes.fromhex(chunk)) for chunk in files[MODEL + MANIFEST].chunks]
-    return await asyncio.to_thread(path.read_bytes) == b"".join(chunks)
-
-
-async def _write_model(training: TrainingStore, job_id: int, folder: Path) -> None:
-    files = await training.read(list_files, job_id, "result")
-    with atomic_folder(folder) as staged:
-        for file in files:
-            if file.path.startswith(MODEL):
-                target = staged / file.path.removeprefix(MODEL)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                for chunk in file.chunks:
-                    data = await training.read_chunk(bytes.fromhex(chunk))
-                    await asyncio.to_thread(_append, target, data)
+    return await asyncio.to_thread(manifest_sha256, folder) == await find_model_digest(training, job_id)
 
 
 @contextmanager
@@ -116,24 +95,6 @@ def _explained_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         detail = f"{folder} cannot be written: {error.strerror or error}. Nothing was changed."
         raise RequestError(409, "models_fixed", detail) from error
-
-
-def _append(path: Path, data: bytes) -> None:
-    with path.open("ab") as file:
-        file.write(data)
-
-
-def _check_model(folder: Path, row: RowMapping) -> None:
-    """Checks all files of the model, and that it has the name and version of the job."""
-    try:
-        artifact = open_artifact(folder)
-        artifact.check_files()
-    except ArtifactError as error:
-        raise RequestError(422, "unusable_model", f"{error} The worker sent a damaged model.") from error
-    found = artifact.manifest.name, artifact.manifest.version
-    if found != (row["model"], row["version"]):
-        detail = f"The model is {found[0]} {found[1]}; the job ordered {row['model']} {row['version']}."
-        raise RequestError(422, "unusable_model", detail)
 
 
 def _keep_stable(service: Service, name: str, folder: Path) -> None:

@@ -101,3 +101,21 @@ class ProposalRun(AnswerPart):
     left_out: int = Field(description="could not be inspected")
     problem: str | None = Field(description="of the first photograph that was left out")
     error: str | None = Field(description="why the run failed")
+
+
+class ProposingModelChoice(AnswerPart):
+    """A model that can propose labels."""
+
+    model: str
+    version: str
+    training_job: int | None = Field(
+        description="finished training of this data set; null: another served model"
+    )
+    ended_at: datetime | None = Field(description="end of this training")
+    labels: list[str] = Field(description="of the served version; empty: the model is not in use")
+
+
+class ProposingModelList(AnswerPart):
+    """The models that can propose labels; the first one does if none is named."""
+
+    models: list[ProposingModelChoice]

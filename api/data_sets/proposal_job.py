@@ -1,8 +1,9 @@
-"""Proposes labels for the photographs of a data set that have none, with a served model."""
+"""Proposes labels for the photographs of a data set that have none, with a model."""
 
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from sqlalchemy import Connection
 
@@ -18,12 +19,12 @@ from api.data_sets.proposals import (
     start_run,
 )
 from api.data_sets.proposed_labels import NewProposal, make_proposal
+from api.data_sets.proposing_model import FindModel, ProposingModel
 from api.errors import RequestError
 from api.inspection.background_inspector import BackgroundInspector
 from api.inspection.encoded_photograph import EncodedPhotograph
-from api.models.registry import ModelRegistry, ServedModel
+from api.models.registry import ServedModel
 from segdec.errors import ImageError
-from segdec.schemas import ModelIdentity
 
 UNUSABLE = (404, 413)
 """Statuses of errors that concern one photograph: its file is lost, or it is too large."""
@@ -41,8 +42,8 @@ class ProposalJob:
         classes: Its classes of defects.
         photographs: Those without a label.
         inspector: Inspects them.
-        models: The served models.
-        identity: Of the model that proposes.
+        model: Proposes.
+        folder: Where the model may write files; they are removed at the end.
         who: User or key that wants the proposals.
     """
 
@@ -55,13 +56,13 @@ class ProposalJob:
         classes: Sequence[str],
         photographs: Sequence[UnlabelledPhotograph],
         inspector: BackgroundInspector,
-        models: ModelRegistry,
-        identity: ModelIdentity,
+        model: ProposingModel,
+        folder: Path,
         who: str,
     ) -> None:
         self._store, self._data_set_id, self._classes = store, data_set_id, classes
         self._photographs, self._inspector, self._who = photographs, inspector, who
-        self._models, self._identity = models, identity
+        self._model, self._folder = model, folder
         self._started_at = datetime.now(UTC)
 
     async def run(self) -> None:
@@ -72,36 +73,27 @@ class ProposalJob:
             RequestError: 409 if the model is not served any more, or another run was started; 503 if the
                 record cannot be used now.
         """
-        for photograph in self._photographs:
-            try:
-                proposal = await self._propose(photograph)
-            except (ImageError, RequestError) as error:
-                if isinstance(error, RequestError) and error.status not in UNUSABLE:
-                    raise
-                await self._leave_out(photograph, str(error))
-            else:
-                await self._store.write(
-                    add_proposal,
-                    self._data_set_id,
-                    self._started_at,
-                    photograph.id,
-                    proposal,
-                    datetime.now(UTC),
-                )
+        async with self._model.opened(self._folder) as find_model:
+            for photograph in self._photographs:
+                await self._add(photograph, find_model)
 
-    async def _propose(self, photograph: UnlabelledPhotograph) -> NewProposal:
-        model = self._find_model()
+    async def _add(self, photograph: UnlabelledPhotograph, find_model: FindModel) -> None:
+        try:
+            proposal = await self._propose(photograph, find_model())
+        except (ImageError, RequestError) as error:
+            if isinstance(error, RequestError) and error.status not in UNUSABLE:
+                raise
+            await self._leave_out(photograph, str(error))
+        else:
+            now = datetime.now(UTC)
+            await self._store.write(
+                add_proposal, self._data_set_id, self._started_at, photograph.id, proposal, now
+            )
+
+    async def _propose(self, photograph: UnlabelledPhotograph, model: ServedModel) -> NewProposal:
         data = await self._store.read_file(photograph.sha256)
         result = await self._inspector.inspect(model, EncodedPhotograph(data, photograph.name))
         return await asyncio.to_thread(make_proposal, result, model.config, self._classes)
-
-    def _find_model(self) -> ServedModel:
-        name, version = self._identity.name, self._identity.version
-        model = self._models.versions(name).get(version)
-        if model is None or model.identity != self._identity:
-            detail = f"The model {name} {version} is not served any more. Start it again."
-            raise RequestError(409, "model_replaced", detail)
-        return model
 
     async def _leave_out(self, photograph: UnlabelledPhotograph, error: str) -> None:
         problem = f"{photograph.name}: {error}"
@@ -111,7 +103,7 @@ class ProposalJob:
         """Adds the row of the run; raises as `start_run`."""
         self._started_at = now
         count = len(self._photographs)
-        return start_run(connection, self._data_set_id, self._identity, count, self._who, now)
+        return start_run(connection, self._data_set_id, self._model.identity, count, self._who, now)
 
     def keep_alive(self, connection: Connection, number: int, now: datetime) -> None:
         """States that the run is in progress."""

@@ -14,12 +14,7 @@ from api.data_sets.proposed_labels import NewProposal
 from api.data_sets.schemas import ProposalReason
 from api.errors import RequestError
 from api.records.queries import add_audit_entry
-from api.records.tables import (
-    data_set_photographs,
-    data_set_proposal_runs,
-    data_set_proposals,
-    training_jobs,
-)
+from api.records.tables import data_set_photographs, data_set_proposal_runs, data_set_proposals
 from segdec.schemas import ModelIdentity
 
 INTERRUPTED = "The service was stopped while it proposed labels. Start it again: proposals made before stay."
@@ -46,13 +41,6 @@ def list_unlabelled(connection: Connection, data_set_id: int) -> list[Unlabelled
 
 def _is_unlabelled() -> ColumnElement[bool]:
     return photographs.label.is_(None) & photographs.removed_at.is_(None)
-
-
-def find_trained_model(connection: Connection, data_set_id: int) -> str | None:
-    """Returns the name of the model that was trained on a data set and used last; None without one."""
-    jobs = training_jobs.c
-    used = select(jobs.model).where(jobs.data_set_id == data_set_id, jobs.used.is_not(None))
-    return connection.execute(used.order_by(jobs.id.desc()).limit(1)).scalar()
 
 
 # === The run ===

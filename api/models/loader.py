@@ -4,8 +4,8 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Set
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Set
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -132,6 +132,29 @@ class ModelLoader:
 
         return await self._swap(name, partial(self._load_changed, prepare=prepare, write=write))
 
+    @asynccontextmanager
+    async def loaded_beside(self, folder: Path) -> AsyncIterator[ServedModel]:
+        """Yields the model in `folder`, loaded and tested as the served ones but not served.
+
+        Its memory is part of what the process uses, and is released at the end.
+
+        Raises:
+            SegdecError: If it cannot be used, or the memory is too small for it.
+        """
+        try:
+            yield await self._load_beside(folder)
+        finally:
+            await self._release_replaced()
+
+    async def _load_beside(self, folder: Path) -> ServedModel:
+        try:
+            return await self._load_version(folder, None, LoadTimes())
+        except SegdecError:
+            raise
+        except Exception as error:  # whatever an engine raises
+            logger.exception("The model in %s cannot be run", folder)
+            raise ArtifactError(_reason(error)) from error
+
     async def _swap(self, name: str, load: Callable[[str, LoadTimes], Awaitable[None]]) -> ReloadAnswer:
         if name in self._reloading:
             raise RequestError(
@@ -152,9 +175,13 @@ class ModelLoader:
             self._reloading.discard(name)
         done = self._describe(name, before, times)
         del before
+        await self._release_replaced()
+        return done
+
+    async def _release_replaced(self) -> None:
+        """Releases the memory of models that nobody uses any more."""
         await asyncio.to_thread(gc.collect)  # a network has many reference cycles, and is rarely replaced
         await self.inference_thread.call(self.budget.measure_idle)
-        return done
 
     async def _load(self, name: str, times: LoadTimes, *, at_start: bool = False) -> None:
         stored = await asyncio.to_thread(self.store.find, name)

@@ -1,4 +1,4 @@
-"""Labels that a served model proposes for photographs of data sets. Served if the service records."""
+"""Labels that a model proposes for photographs of data sets. Served if the service records."""
 
 from datetime import UTC, datetime
 
@@ -7,36 +7,40 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api import proposal_start
 from api.accounts.access import author_of
-from api.data_sets.definitions import classes_of, find_data_set
-from api.data_sets.job_schemas import ProposalRun
-from api.data_sets.proposal_job import ProposalJob
-from api.data_sets.proposals import find_proposed_mask, find_trained_model, list_unlabelled, show_run
-from api.errors import RequestError, document_problems
-from api.models.registry import ServedModel
+from api.data_sets.job_schemas import ProposalRun, ProposingModelList
+from api.data_sets.proposals import find_proposed_mask, show_run
+from api.errors import document_problems
+from api.proposing_models import AskedModel, choose_model, list_choices
 from api.routes.body_schemas import describe_json_body
 from api.routes.data_set_params import BODY_PROBLEMS, DataSetId, DataSetsDep, PhotographId, describe_file
 from api.routes.dependencies import ServiceDep
 from api.routes.json_body import read_json_body
+from api.routes.record_filters import MAX_ID
 from api.routes.records import PNG, REVALIDATED
 from api.routes.request_params import DeadlineDep, RequiredName
 from api.routes.roles import require_role
-from api.service import Service
+from api.routes.training_params import TrainingDep
 
 router = APIRouter(prefix="/v1/data-sets/{data_set_id}", tags=["data sets"])
 READ, CHANGE = require_role("reviewer"), require_role("engineer")
 
 
 class AskedProposals(BaseModel):
-    """Which model proposes."""
+    """Which model proposes; all null: that of the data set's newest finished training, else the default."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    model: RequiredName | None = Field(
-        None,
-        description="name; null: the model that was trained on this data set and used last, else the default",
-    )
+    model: RequiredName | None = Field(None, description="name of a served model; null: the default one")
     version: RequiredName | None = Field(None, description="version or label; null: the stable one")
+    training_job: int | None = Field(
+        None,
+        gt=0,
+        le=MAX_ID,
+        strict=True,
+        description="finished training job whose model proposes, in use or not; without a served model",
+    )
 
 
 @router.post(
@@ -50,43 +54,24 @@ async def start_proposals(
     request: Request,
     service: ServiceDep,
     data_sets: DataSetsDep,
+    training: TrainingDep,
     data_set_id: DataSetId,
     deadline: DeadlineDep,
 ) -> ProposalRun:
     """Runs a model on all photographs without a label, in the background; replaces earlier proposals."""
     asked = await read_json_body(request, service, AskedProposals, deadline)
-    jobs = service.proposal_jobs
-    assert jobs is not None, "these routes are served only with a record"
-    classes = classes_of(await data_sets.read(find_data_set, data_set_id))
-    trained = await data_sets.read(find_trained_model, data_set_id)
-    model = _choose_model(service, asked, trained)
-    waiting = await data_sets.read(list_unlabelled, data_set_id)
-    if not classes:
-        detail = "The data set has no classes of defects. Add one first: a proposal needs it."
-        raise RequestError(409, "no_classes", detail)
-    if not waiting:
-        raise RequestError(409, "nothing_unlabelled", "All photographs of the data set are labelled.")
-    await jobs.remove_abandoned()
-    with jobs.open_folder() as folder:
-        job = ProposalJob(
-            data_sets,
-            data_set_id,
-            classes,
-            waiting,
-            service.background_inspector,
-            service.models,
-            model.identity,
-            author_of(request),
-        )
-        await jobs.start(folder, job)
+    chosen = AskedModel(asked.model, asked.version, asked.training_job)
+    model = await choose_model(service, training, data_set_id, chosen)
+    await proposal_start.start_proposals(service, data_set_id, model, author_of(request))
     return await data_sets.read(show_run, data_set_id, datetime.now(UTC))
 
 
-def _choose_model(service: Service, asked: AskedProposals, trained: str | None) -> ServedModel:
-    name = asked.model
-    if name is None and trained is not None and service.models.versions(trained):
-        name = trained
-    return service.find_model(name, asked.version)
+@router.get("/proposals/models", responses=document_problems(400, 404, 503), dependencies=READ)
+async def list_proposing_models(
+    service: ServiceDep, training: TrainingDep, data_set_id: DataSetId
+) -> ProposingModelList:
+    """The models that can propose labels: those of the data set's finished trainings, and the served ones."""
+    return ProposingModelList(models=await list_choices(service, training, data_set_id))
 
 
 @router.get("/proposals", responses=document_problems(400, 404, 503), dependencies=READ)

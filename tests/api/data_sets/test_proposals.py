@@ -14,7 +14,6 @@ from api.data_sets.proposals import (
     INTERRUPTED,
     add_proposal,
     find_proposed_mask,
-    find_trained_model,
     finish_run,
     keep_run_alive,
     leave_out,
@@ -96,7 +95,6 @@ def test_without_a_run_there_is_nothing(filled):
         filled.read(show_run, NOW)
     with pytest.raises(RequestError, match="no proposed mask"):
         filled.read(find_proposed_mask, number)
-    assert filled.read(find_trained_model) is None
     assert [(one.id, one.name) for one in filled.read(list_unlabelled)] == [(number, "1")]
     filled.annotate(number, "good")
     assert filled.read(list_unlabelled) == []

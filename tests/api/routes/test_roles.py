@@ -80,6 +80,7 @@ reviewer       POST            /v1/data-sets/{data_set_id}/photographs/{photogra
 reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}/mask
 reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}/proposal/mask
 reviewer       GET             /v1/data-sets/{data_set_id}/proposals
+reviewer       GET             /v1/data-sets/{data_set_id}/proposals/models
 reviewer       GET             /v1/data-sets/{data_set_id}/versions
 reviewer       GET             /v1/data-sets/{data_set_id}/versions/compare
 reviewer       GET             /v1/data-sets/{data_set_id}/versions/{number}

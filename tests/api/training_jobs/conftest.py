@@ -1,3 +1,4 @@
+import shutil
 from datetime import timedelta
 
 import pytest
@@ -58,3 +59,24 @@ class Jobs:
 @pytest.fixture
 def jobs(engine, tmp_path):
     return Jobs(engine, fill(engine, FolderPictures(tmp_path / "data_sets")).id)
+
+
+@pytest.fixture(scope="session")
+def make_model(request, make_once, tensorflow_devices, tiny_config):  # noqa: ARG001
+    """Returns the tiny network as a model with this name and version."""
+    from segdec.export.model_export import ModelCard, export_model
+
+    def make(name, version):
+        card = ModelCard(name, version, {"average_precision": 0.5}, "test", data_fingerprint="0" * 64)
+        network = request.getfixturevalue("tiny_network")
+        fill = lambda folder: export_model(network, folder, tiny_config, card)  # noqa: E731
+        return make_once(f"model-{name}-{version}", fill)
+
+    return make
+
+
+@pytest.fixture
+def models(tmp_path, make_model):
+    """A folder with version 1 of `parts`, without labels."""
+    shutil.copytree(make_model("parts", "1"), tmp_path / "models" / "parts" / "1")
+    return tmp_path / "models"

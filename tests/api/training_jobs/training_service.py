@@ -1,6 +1,7 @@
 """A service with a data set and a key for a training worker, in the process of the test."""
 
 import hashlib
+import shutil
 from functools import partial
 
 import httpx
@@ -12,9 +13,11 @@ from api.data_sets.definitions import create_data_set
 from api.data_sets.photographs import NewPhotograph, add_photograph
 from api.data_sets.versions import create_version, take_snapshot
 from api.settings import Settings
+from segdec import __version__
 from tests.api.data_sets.filled_data_set import CLASSES, NOW, mask_of, photograph_file
 from tests.api.engineer_client import EngineerClient
-from training.worker.service_connection import ServiceConnection
+from training.worker.file_sets import upload_files
+from training.worker.service_connection import ServiceConnection, WorkerIdentity
 
 TRAIN_KEY = "of-a-worker"
 JOBS = "/v1/training/jobs"
@@ -66,6 +69,25 @@ class TrainingService(EngineerClient):
         answer = self.post(JOBS, json=body)
         assert answer.status_code == 201, answer.text
         return answer.json()["id"]
+
+    def finish_job(self, model, folder, damage=False, data_set=None):
+        """Orders a job and uploads the model in `folder` as its result; returns the id of the job."""
+        job_id = self.order(data_set or self.data_set, model=model)
+        self.send_model(folder, damage)
+        return job_id
+
+    def send_model(self, folder, damage=False):
+        """Leases the oldest job and uploads the model in `folder` as its result."""
+        with self.connect() as worker:
+            job = worker.lease(WorkerIdentity("gpu-1", __version__, {}))
+            copy = self.app.state.settings.record_folder.parent / f"result-{job.id}"
+            shutil.copytree(folder, copy / "model")
+            if damage:
+                changed = next(path for path in (copy / "model" / "tensorflow").rglob("*.pb"))
+                changed.write_bytes(changed.read_bytes() + b"x")
+            paths = sorted(path for path in copy.rglob("*") if path.is_file())
+            worker.send_result(job, upload_files(worker, job, copy, paths, lambda: None))
+            worker.end(job, "done", "", {})
 
     def show(self, job_id):
         answer = self.get(f"{JOBS}/{job_id}")

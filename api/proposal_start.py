@@ -1,0 +1,37 @@
+"""Starts a run that proposes labels for the photographs of a data set."""
+
+from api.data_sets.definitions import classes_of, find_data_set
+from api.data_sets.proposal_job import ProposalJob
+from api.data_sets.proposals import list_unlabelled
+from api.data_sets.proposing_model import ProposingModel
+from api.errors import RequestError
+from api.service import Service
+
+
+async def start_proposals(service: Service, data_set_id: int, model: ProposingModel, who: str) -> None:
+    """Runs a model on all photographs without a label, in the background; replaces earlier proposals.
+
+    Args:
+        service: The service, with a record.
+        data_set_id: The data set.
+        model: Proposes.
+        who: User or key that wants the proposals.
+
+    Raises:
+        RequestError: 404 if the data set does not exist, 409 if it has no classes, no photograph without a
+            label or a run in progress, 503 if too many jobs wait or the record cannot be used now.
+    """
+    data_sets, jobs = service.data_sets, service.proposal_jobs
+    assert data_sets is not None and jobs is not None, "data sets need a record"
+    classes = classes_of(await data_sets.read(find_data_set, data_set_id))
+    waiting = await data_sets.read(list_unlabelled, data_set_id)
+    if not classes:
+        detail = "The data set has no classes of defects. Add one first: a proposal needs it."
+        raise RequestError(409, "no_classes", detail)
+    if not waiting:
+        raise RequestError(409, "nothing_unlabelled", "All photographs of the data set are labelled.")
+    await jobs.remove_abandoned()
+    with jobs.open_folder() as folder:
+        inspector = service.background_inspector
+        job = ProposalJob(data_sets, data_set_id, classes, waiting, inspector, model, folder.path, who)
+        await jobs.start(folder, job)
