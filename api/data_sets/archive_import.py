@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from api.data_sets.annotations import NewAnnotation, annotate
 from api.data_sets.converted_folder import ConvertedFolder, ConvertedPhotograph, LoadedPhotograph
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.definitions import change_data_set, classes_of, find_data_set
+from api.data_sets.free_space import FreeSpace
 from api.data_sets.import_program import ProgramLimits, run_datasets
 from api.data_sets.imports import INTERRUPTED, finish_import, keep_alive, start_import
 from api.data_sets.job_schemas import ImportProblem, ImportResult, JobState
@@ -23,7 +23,9 @@ from segdec.errors import DatasetError
 
 ARCHIVE, UNPACKED, CONVERTED, PROBLEMS = "archive.zip", "unpacked", "converted", "problems.jsonl"
 DISK_SPACE_FACTOR = 3
-"""The disk must have this many times the size of the photographs free: unpacked, converted and stored."""
+"""An import may write this many times the size of the photographs: unpacked, converted and stored."""
+SPACE_INTERVAL_S = 1.0
+"""Time between two looks at the disk while a program writes to it."""
 MAX_PROBLEMS = 200
 """Problems that are stored; the others are counted."""
 BATCH_FILES, BATCH_BYTES = 50, 64_000_000
@@ -39,12 +41,14 @@ class ArchiveOptions:
         max_bytes: Limit on the files after unpacking.
         max_pixels: Limit on height × width of a photograph.
         limits: Of the programs.
+        free_share: Share of the disk that stays free, 0…1.
     """
 
     with_labels: bool
     max_bytes: int
     max_pixels: int
     limits: ProgramLimits
+    free_share: float
 
 
 class ArchiveImport:
@@ -93,7 +97,9 @@ class ArchiveImport:
         classes = await self._store.write(_add_classes, self._data_set_id, used, self._who)
         self._count(found=len(folder.photographs))
         for batch in _batches(folder.photographs):
-            await self._store_batch(await asyncio.to_thread(folder.load, batch, classes))
+            loaded = await asyncio.to_thread(folder.load, batch, classes)
+            await self._check_space(sum(one.photograph.file.bytes for one in loaded))
+            await self._store_batch(loaded)
 
     def start_row(self, connection: Connection, now: datetime) -> int:
         """Adds the row of the import; RequestError 404 if the data set does not exist."""
@@ -124,17 +130,37 @@ class ArchiveImport:
 
     async def _unpack(self) -> list[str]:
         """Unpacks the archive, which may be much smaller than its files, if they leave space on the disk."""
-        free = (await asyncio.to_thread(shutil.disk_usage, self._folder)).free
-        limit = min(self._options.max_bytes, free // DISK_SPACE_FACTOR)
+        space = await self._measure_space()
+        limit = min(self._options.max_bytes, space.usable // DISK_SPACE_FACTOR)
         try:
             return await self._run("unpack", ARCHIVE, UNPACKED, "--max-gb", f"{limit / 1e9:.9f}")
         except DatasetError as error:
             if limit == self._options.max_bytes:
                 raise
-            raise DatasetError(f"{error} The disk of the record has {free / 1e9:.1f} GB free.") from error
+            raise DatasetError(f"{error} {space}") from error
 
     async def _run(self, *arguments: str) -> list[str]:
-        return await run_datasets(self._folder, self._options.limits, *arguments)
+        """Runs a program; ends it if too little of the disk is free."""
+        program = asyncio.create_task(run_datasets(self._folder, self._options.limits, *arguments))
+        try:
+            while not (await asyncio.wait({program}, timeout=SPACE_INTERVAL_S))[0]:
+                await self._check_space(0)
+            return await program
+        finally:
+            program.cancel()
+            await asyncio.wait({program})
+
+    async def _measure_space(self) -> FreeSpace:
+        return await asyncio.to_thread(FreeSpace.measure, self._folder, self._options.free_share)
+
+    async def _check_space(self, needed: int) -> None:
+        """Raises a DatasetError if the import must not write so many bytes more."""
+        space = await self._measure_space()
+        if space.usable <= needed:
+            raise DatasetError(
+                f"The import ended before it fills the disk. {space} Free space, or send fewer photographs "
+                "at once; those that were stored stay."
+            )
 
     def _add_problems(self) -> None:
         path = self._folder / PROBLEMS

@@ -1,7 +1,6 @@
 """Archives of photographs that are added to data sets. Served if the service records."""
 
 import asyncio
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,6 +13,7 @@ from api.data_sets import imports
 from api.data_sets.archive_import import ARCHIVE, DISK_SPACE_FACTOR, ArchiveImport, ArchiveOptions
 from api.data_sets.background_jobs import BackgroundJobs
 from api.data_sets.definitions import find_data_set
+from api.data_sets.free_space import FreeSpace
 from api.data_sets.import_program import ProgramLimits
 from api.data_sets.job_schemas import DataSetImport, ImportList
 from api.errors import RequestError, document_problems
@@ -70,13 +70,14 @@ async def add_archive(
     try:
         await jobs.remove_abandoned()
         with jobs.open_folder() as folder:
-            fitting = await asyncio.to_thread(_check_space, folder.path, declared)
-            await _write_body(request, folder.path / ARCHIVE, limit, fitting)
+            free_share = service.settings.record_free_share
+            await asyncio.to_thread(_check_space, folder.path, free_share, declared)
+            await _write_body(request, folder.path / ARCHIVE, limit, free_share)
             options = _options(service.settings, limit, with_labels=labels == "read")
             job = ArchiveImport(data_sets, data_set_id, folder.path, options, name, author_of(request))
             number = await jobs.start(folder, job)
     except OSError as error:
-        raise _no_space(str(error.strerror or error)) from error
+        raise _no_space(f"{error.strerror or error}.") from error
     return await data_sets.read(imports.show_import, data_set_id, number, datetime.now(UTC))
 
 
@@ -104,7 +105,9 @@ def program_limits(settings: Settings) -> ProgramLimits:
 
 
 def _options(settings: Settings, limit: int, *, with_labels: bool) -> ArchiveOptions:
-    return ArchiveOptions(with_labels, limit, settings.max_pixels, program_limits(settings))
+    return ArchiveOptions(
+        with_labels, limit, settings.max_pixels, program_limits(settings), settings.record_free_share
+    )
 
 
 # === The body ===
@@ -131,22 +134,26 @@ def _declared_bytes(request: Request, limit: int) -> int:
     return int(declared)
 
 
-def _check_space(folder: Path, declared: int) -> int:
-    """Returns how many bytes an archive may have; raises a RequestError, 507, if it has more."""
-    free = shutil.disk_usage(folder).free
-    if DISK_SPACE_FACTOR * declared > free:
-        raise _no_space(
-            f"it has {free / 1e9:.1f} GB free, the archive needs {DISK_SPACE_FACTOR * declared / 1e9:.1f} GB"
-        )
-    return free // DISK_SPACE_FACTOR
+def _check_space(folder: Path, free_share: float, declared: int, received: int = 0) -> None:
+    """Raises a RequestError, 507, if the files of an archive do not fit on the disk.
+
+    Args:
+        folder: On the disk.
+        free_share: Share of the disk that stays free, 0…1.
+        declared: Bytes of the archive.
+        received: How many of them the disk has already.
+    """
+    space = FreeSpace.measure(folder, free_share)
+    needed = DISK_SPACE_FACTOR * declared - received
+    if needed > space.usable:
+        raise _no_space(f"The archive needs {needed / 1e9:.1f} GB more. {space}")
 
 
 def _no_space(why: str) -> RequestError:
     return RequestError(
         507,
         "no_space",
-        f"The archive cannot be stored on the disk of the record: {why}. Free space, or send fewer "
-        "photographs at once.",
+        f"The archive cannot be stored. {why} Free space, or send fewer photographs at once.",
         CLOSE,
     )
 
@@ -161,12 +168,12 @@ def _too_large(limit: int) -> RequestError:
     )
 
 
-async def _write_body(request: Request, path: Path, limit: int, fitting: int) -> None:
+async def _write_body(request: Request, path: Path, limit: int, free_share: float) -> None:
     """Writes the body to a file.
 
     Raises:
-        RequestError: 413 if it has more than `limit` bytes, 507 for more than `fitting`, 408 if nothing
-            arrives for a minute, 400 if it is empty.
+        RequestError: 413 if it has more than `limit` bytes, 507 for more than the disk may have, 408 if
+            nothing arrives for a minute, 400 if it is empty.
         OSError: If the disk is full.
     """
     received, waiting = 0, bytearray()
@@ -184,9 +191,9 @@ async def _write_body(request: Request, path: Path, limit: int, fitting: int) ->
                 waiting += chunk
                 if received > limit:
                     raise _too_large(limit)
-                if received > fitting:
-                    raise _no_space(f"an archive may have {fitting / 1e9:.1f} GB there now")
             if len(waiting) >= BUFFER_BYTES or chunk is None:
+                written = received - len(waiting)
+                await asyncio.to_thread(_check_space, path.parent, free_share, received, written)
                 await asyncio.to_thread(file.write, bytes(waiting))
                 waiting.clear()
             if chunk is None:

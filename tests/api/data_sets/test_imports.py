@@ -36,6 +36,7 @@ OPTIONS = ArchiveOptions(
     max_bytes=10**9,
     max_pixels=10**6,
     limits=ProgramLimits(seconds=300, memory_bytes=4 * 10**9),
+    free_share=0.0,
 )
 
 
@@ -314,7 +315,7 @@ def test_folders_of_killed_services_are_removed(own_imports):
 
 
 def test_an_archive_that_would_fill_the_disk_is_not_unpacked(own_imports, monkeypatch):
-    monkeypatch.setattr(archive_import.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9000, 0, 600))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9000, 0, 600))
 
     async def send():
         await own_imports.send({f"good/{number}.png": png(number) for number in range(5)})
@@ -324,3 +325,45 @@ def test_an_archive_that_would_fill_the_disk_is_not_unpacked(own_imports, monkey
     ((state, added, error),) = own_imports.shown()
     assert (state, added) == ("failed", 0)
     assert "after unpacking" in error and "The disk of the record has 0.0 GB free" in error
+
+
+def limit_disk(monkeypatch, free):
+    """A disk of 10 MB, of which `free()` bytes are free."""
+    usage = lambda _: shutil._ntuple_diskusage(10_000_000, 0, free())  # noqa: E731
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+
+
+def test_files_leave_the_free_share_of_the_record(run, monkeypatch):
+    entries = {f"good/{number}.png": png(number, (200, 100)) for number in range(5)}
+    needed = archive_import.DISK_SPACE_FACTOR * sum(map(len, entries.values()))
+    limit_disk(monkeypatch, lambda: 1_000_000 + needed - 3)
+    with pytest.raises(DatasetError, match=r"GB free; 0\.0 GB, 10% of it, stay free for inspections"):
+        run(entries, replace(OPTIONS, free_share=0.1))
+    limit_disk(monkeypatch, lambda: 1_000_000 + needed)
+    assert run(entries, replace(OPTIONS, free_share=0.1), 1).added == 5
+
+
+def test_an_import_ends_when_others_fill_the_disk_while_it_stores(run, filled, monkeypatch):
+    free = iter([10_000_000] * 3 + [1_000_000])
+    limit_disk(monkeypatch, lambda: next(free))
+    monkeypatch.setattr(archive_import, "BATCH_FILES", 2)
+    with pytest.raises(DatasetError, match=r"The import ended before it fills the disk\..*record_free_share"):
+        run({f"good/{number}.png": png(number) for number in range(5)}, replace(OPTIONS, free_share=0.1))
+    assert len(photographs(filled)) == 2
+
+
+def test_a_program_ends_when_it_fills_the_disk(run, monkeypatch):
+    ended, free = [], iter([10_000_000, 2_000_000, 999_999])
+
+    async def write_without_end(*_):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    limit_disk(monkeypatch, lambda: next(free))
+    monkeypatch.setattr(archive_import, "run_datasets", write_without_end)
+    monkeypatch.setattr(archive_import, "SPACE_INTERVAL_S", 0.0)
+    with pytest.raises(DatasetError, match="The import ended before it fills the disk"):
+        run(PARTS, replace(OPTIONS, free_share=0.1))
+    assert ended == [True]

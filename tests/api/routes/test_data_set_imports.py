@@ -84,12 +84,25 @@ def test_reasons_for_a_failure_are_shown(engineer, path):
         assert words in shown["result"]["error"], shown
 
 
+def test_an_archive_leaves_the_free_share_of_the_record(tmp_path, monkeypatch):
+    with EngineerClient(tmp_path / "record", record_free_share=0.1) as client:
+        path = f"{SETS}/{client.post(SETS, json={'name': 'a'}).json()['id']}/archives"
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9000, 0, 902))
+        answer = client.post(path, content=b"x", headers=ZIP)  # 3 bytes beside a tenth of the disk
+        assert problem(answer) == (507, "no_space")
+        assert (
+            "10% of it, stay free for inspections (record_free_share). Free space" in answer.json()["detail"]
+        )
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9000, 0, 903))
+        assert client.post(path, content=b"x", headers=ZIP).status_code == 202
+
+
 def test_bodies_that_cannot_be_archives_are_refused(engineer, path, record_folder, monkeypatch):
     def post(content, headers=ZIP, path=path):
         return engineer.post(f"{path}/archives", content=content, headers=headers)
 
-    async def unknown_length():
-        for _ in range(2):
+    async def unknown_length(parts=2):
+        for _ in range(parts):
             yield bytes(600_000)
 
     assert problem(post(b"")) == (400, "empty_archive")
@@ -106,7 +119,7 @@ def test_bodies_that_cannot_be_archives_are_refused(engineer, path, record_folde
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 0))
     assert problem(post(b"x")) == (507, "no_space")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9000, 0, 1500))
-    assert problem(post(unknown_length())) == (507, "no_space")
+    assert problem(post(unknown_length(1))) == (507, "no_space")
     monkeypatch.setattr(background_jobs, "MAX_WAITING", 0)
     assert problem(post(b"x")) == (503, "jobs_full")
     assert list((record_folder / "imports").iterdir()) == []
