@@ -1,7 +1,9 @@
 """Checks a photograph that arrived, as an inspection does, and makes its thumbnail."""
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
+from typing import TypeVar
 
 import cv2
 import numpy as np
@@ -13,8 +15,9 @@ from api.inference.memory_budget import BYTES_PER_PIXEL, MemoryBudget, Photograp
 from api.inspection.encoded_photograph import EncodedPhotograph
 from api.records.tables import data_set_files
 from api.settings import Settings
-from segdec.images import MAX_PIXEL_LIMIT, Photograph, decode_image
+from segdec.images import MAX_PIXEL_LIMIT, CheckSize, Photograph, decode_image
 
+T = TypeVar("T")
 THUMBNAIL_SIDE = 320
 """Longest side of a thumbnail, px."""
 JPEG_QUALITY = 80
@@ -35,19 +38,22 @@ def check_photograph(sent: EncodedPhotograph, settings: Settings, memory: Memory
         ImageError: If it is not a complete photograph of a supported kind.
         RequestError: 503 if the memory does not suffice beside the photographs that are being inspected.
     """
-    reserved: list[PhotographCost] = []
-
-    def reserve(height: int, width: int) -> None:
-        cost = PhotographCost(BYTES_PER_PIXEL * height * width, 0.0)
-        memory.reserve(cost)
-        reserved.append(cost)
-
-    try:
+    with _reservation(memory) as reserve:
         photograph = sent.decode(settings, None, reserve)
         return ReceivedPhotograph(_make_file(sent.data, photograph), photograph.warnings)
-    finally:
-        for cost in reserved:
-            memory.release(cost)
+
+
+@contextmanager
+def _reservation(memory: MemoryBudget) -> Iterator[CheckSize]:
+    """Yields a function that reserves the memory of height × width px until the end."""
+    with ExitStack() as reserved:
+
+        def reserve(height: int, width: int) -> None:
+            cost = PhotographCost(BYTES_PER_PIXEL * height * width, 0.0)
+            memory.reserve(cost)
+            reserved.callback(memory.release, cost)
+
+        yield reserve
 
 
 def _make_file(data: bytes, photograph: Photograph) -> NewFile:
@@ -66,10 +72,20 @@ def make_thumbnail(pixels: NDArray[np.uint8]) -> bytes:
     return bytes(cv2.imencode(".jpg", np.ascontiguousarray(stored), quality)[1])
 
 
-def decode_stored(data: bytes) -> Photograph:
-    """Decodes a stored photograph without today's limits: it was accepted under earlier ones."""
-    decode = partial(decode_image, data, "the photograph of the data set", max_pixels=MAX_PIXEL_LIMIT)
-    return decode(accept_webp=True)
+def use_pixels(data: bytes, memory: MemoryBudget, use: Callable[[NDArray[np.uint8]], T]) -> T:
+    """Decodes a stored photograph and returns what `use` makes of its pixels, uint8 [H, W, C]. Slow.
+
+    Today's limits on its size do not apply: it was accepted under earlier ones.
+
+    Raises:
+        RequestError: 503 if the memory does not suffice beside the photographs that are being inspected.
+    """
+    name = "the photograph of the data set"
+    with _reservation(memory) as reserve:
+        photograph = decode_image(
+            data, name, max_pixels=MAX_PIXEL_LIMIT, accept_webp=True, check_size=reserve
+        )
+        return use(photograph.pixels)
 
 
 def find_thumbnail(connection: Connection, sha256: bytes) -> bytes | None:

@@ -17,13 +17,14 @@ from api.data_sets.definitions import find_data_set
 from api.data_sets.photographs import MAX_NAME, NewPhotograph, PhotographFilters
 from api.data_sets.received_photographs import (
     check_photograph,
-    decode_stored,
     find_thumbnail,
     make_thumbnail,
     set_thumbnail,
+    use_pixels,
 )
 from api.data_sets.schemas import AddedPhotographAnswer, PhotographPage, StoredPhotograph
 from api.errors import RequestError, document_problems
+from api.inference.memory_budget import MemoryBudget
 from api.routes.data_set_params import (
     BODY_PROBLEMS,
     AfterId,
@@ -130,6 +131,7 @@ async def remove_photograph(
 
 @router.get("/{photograph_id}/image", **describe_file("image/*"), dependencies=READ)
 async def show_image(
+    service: ServiceDep,
     data_sets: DataSetsDep,
     data_set_id: DataSetId,
     photograph_id: PhotographId,
@@ -142,21 +144,23 @@ async def show_image(
     row = await data_sets.read(photographs.find_photograph, data_set_id, photograph_id)
     sha256 = bytes(row["sha256"])
     if form == "thumbnail":
-        return Response(await _thumbnail(data_sets, sha256), headers=IMMUTABLE, media_type="image/jpeg")
+        return Response(
+            await _thumbnail(data_sets, service.memory, sha256), headers=IMMUTABLE, media_type="image/jpeg"
+        )
     data = await data_sets.read_file(sha256)
     if form == "sent":
         return Response(data, headers=IMMUTABLE, media_type=f"image/{row['format']}")
-    picture = await data_sets.decode(lambda: encode_png(decode_stored(data).pixels))
+    picture = await data_sets.decode(lambda: use_pixels(data, service.memory, encode_png))
     return Response(picture, headers=IMMUTABLE, media_type=PNG)
 
 
-async def _thumbnail(data_sets: DataSetStore, sha256: bytes) -> bytes:
+async def _thumbnail(data_sets: DataSetStore, memory: MemoryBudget, sha256: bytes) -> bytes:
     """Returns the thumbnail of a photograph; makes and stores it if there is none."""
     known = await data_sets.read(find_thumbnail, sha256)
     if known is not None:
         return known
     data = await data_sets.read_file(sha256)
-    made = await data_sets.decode(lambda: make_thumbnail(decode_stored(data).pixels))
+    made = await data_sets.decode(lambda: use_pixels(data, memory, make_thumbnail))
     with suppress(RequestError):  # a full disk: it is made again
         await data_sets.write(set_thumbnail, sha256, made)
     return made

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 
 from api.data_sets.photographs import find_photograph
-from api.data_sets.received_photographs import decode_stored
+from api.data_sets.received_photographs import use_pixels
 from api.errors import RequestError, document_problems
 from api.labelling.clicks import MAX_CLICKS, Click
 from api.labelling.schemas import ClickedRegion
@@ -69,7 +69,7 @@ async def segment(
 
     async def prepare() -> ClickSegmenter:
         data = await data_sets.read_file(sha256)
-        return await data_sets.decode(lambda: ClickSegmenter(decode_stored(data).pixels))
+        return await data_sets.decode(lambda: use_pixels(data, service.memory, ClickSegmenter))
 
     segmenter = await service.open_photographs.find(sha256, prepare)
     clicks = [Click(click.x, click.y, click.is_defect) for click in sent.clicks]

@@ -6,6 +6,8 @@ import math
 import numpy as np
 import pytest
 
+from api.inference.memory_budget import BYTES_PER_PIXEL, PhotographCost
+from api.records.tables import data_set_files
 from api.routes import labelling
 from segdec.images import decode_mask_values, encode_png
 from tests.api.engineer_client import EngineerClient
@@ -80,6 +82,31 @@ def test_an_unknown_photograph_is_not_found(engineer, photograph):
     path = photograph.rpartition("/")[0]
     answer = engineer.post(f"{path}/999/segment", json={"clicks": [click(1, 1)]})
     assert problem(answer) == (404, "photograph_not_found")
+
+
+@pytest.mark.parametrize("use", ["segment", "image?form=png", "image?form=thumbnail"])
+def test_a_photograph_is_not_opened_while_others_need_the_memory(engineer, use):
+    pixels = np.random.default_rng(len(use)).integers(0, 255, (HEIGHT, WIDTH, 3), np.uint8)
+    created = engineer.post("/v1/data-sets", json={"name": use}).json()
+    path = f"/v1/data-sets/{created['id']}/photographs"
+    sent = engineer.post(path, content=encode_png(pixels), headers=PNG).json()
+    place = f"{path}/{sent['photograph']['id']}/{use}"
+    service = engineer.app.state.service
+    forget = data_set_files.update().values(thumbnail=None)
+    engineer.run(lambda: service.data_sets.write(lambda connection: connection.execute(forget) and None))
+
+    def ask():
+        return (
+            engineer.post(place, json={"clicks": [click(1, 1)]}) if use == "segment" else engineer.get(place)
+        )
+
+    memory = service.memory
+    inspected = PhotographCost(memory.available_bytes - BYTES_PER_PIXEL * HEIGHT * WIDTH + 1, 0.0)
+    memory.reserve(inspected)
+    refused = ask()
+    memory.release(inspected)
+    assert (problem(refused), "Retry-After" in refused.headers) == ((503, "queue_full"), True)
+    assert (ask().status_code, memory.reserved_bytes) == (200, 0)
 
 
 def test_after_the_deadline_the_clicks_so_far_are_kept(engineer, photograph, monkeypatch):
