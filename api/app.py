@@ -175,7 +175,20 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service = state.service = Service(
         state.settings, state.metrics, state.predictor, state.keyring.check_login
     )
+    tasks = _start_tasks(service)
     try:
         yield
     finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await service.close()
+
+
+def _start_tasks(service: Service) -> list[asyncio.Task[None]]:
+    """Starts what runs beside the requests and needs the whole service."""
+    if service.training is None:
+        return []
+    from api.trained_proposals import TrainedProposals  # needs the group `record`
+
+    return [asyncio.create_task(TrainedProposals(service, service.training).run())]

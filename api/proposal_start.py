@@ -1,5 +1,7 @@
 """Starts a run that proposes labels for the photographs of a data set."""
 
+from datetime import datetime
+
 from api.data_sets.definitions import classes_of, find_data_set
 from api.data_sets.proposal_job import ProposalJob
 from api.data_sets.proposals import list_unlabelled
@@ -8,8 +10,10 @@ from api.errors import RequestError
 from api.service import Service
 
 
-async def start_proposals(service: Service, data_set_id: int, model: ProposingModel, who: str) -> None:
+async def start_proposals(service: Service, data_set_id: int, model: ProposingModel, who: str) -> datetime:
     """Runs a model on all photographs without a label, in the background; replaces earlier proposals.
+
+    Returns the time of its start, which identifies the run.
 
     Args:
         service: The service, with a record.
@@ -35,3 +39,4 @@ async def start_proposals(service: Service, data_set_id: int, model: ProposingMo
         inspector = service.background_inspector
         job = ProposalJob(data_sets, data_set_id, classes, waiting, inspector, model, folder.path, who)
         await jobs.start(folder, job)
+    return job.started_at

@@ -35,6 +35,7 @@ class ProposalJob:
 
     Attributes:
         interrupted: Text for the user if the service ends before the run.
+        started_at: Time of the start, which identifies the run; set by `start_row`.
 
     Args:
         store: The data sets.
@@ -63,7 +64,7 @@ class ProposalJob:
         self._store, self._data_set_id, self._classes = store, data_set_id, classes
         self._photographs, self._inspector, self._who = photographs, inspector, who
         self._model, self._folder = model, folder
-        self._started_at = datetime.now(UTC)
+        self.started_at = datetime.now(UTC)
 
     async def run(self) -> None:
         """Inspects one photograph after the other, and stores each proposal.
@@ -87,7 +88,7 @@ class ProposalJob:
         else:
             now = datetime.now(UTC)
             await self._store.write(
-                add_proposal, self._data_set_id, self._started_at, photograph.id, proposal, now
+                add_proposal, self._data_set_id, self.started_at, photograph.id, proposal, now
             )
 
     async def _propose(self, photograph: UnlabelledPhotograph, model: ServedModel) -> NewProposal:
@@ -97,20 +98,20 @@ class ProposalJob:
 
     async def _leave_out(self, photograph: UnlabelledPhotograph, error: str) -> None:
         problem = f"{photograph.name}: {error}"
-        await self._store.write(leave_out, self._data_set_id, self._started_at, problem, datetime.now(UTC))
+        await self._store.write(leave_out, self._data_set_id, self.started_at, problem, datetime.now(UTC))
 
     def start_row(self, connection: Connection, now: datetime) -> int:
         """Adds the row of the run; raises as `start_run`."""
-        self._started_at = now
+        self.started_at = now
         count = len(self._photographs)
         return start_run(connection, self._data_set_id, self._model.identity, count, self._who, now)
 
     def keep_alive(self, connection: Connection, number: int, now: datetime) -> None:
         """States that the run is in progress."""
-        keep_run_alive(connection, number, self._started_at, now)
+        keep_run_alive(connection, number, self.started_at, now)
 
     def finish_row(
         self, connection: Connection, number: int, state: JobState, error: str | None, now: datetime
     ) -> None:
         """States the end of the run."""
-        finish_run(connection, number, self._started_at, state, error, now)
+        finish_run(connection, number, self.started_at, state, error, now)

@@ -592,6 +592,22 @@ training_jobs = Table(
     sqlite_autoincrement=True,
 )
 
+proposal_orders = Table(
+    "proposal_orders",
+    metadata,
+    Column("job_id", BigInteger, ForeignKey("training_jobs.id"), primary_key=True, autoincrement=False),
+    Column("data_set_id", BigInteger, ForeignKey("data_sets.id"), nullable=False),
+    Column("ordered_at", UtcDateTime, nullable=False),
+    Column("ordered_by", Text, nullable=False),
+    Column("state", Text, nullable=False, doc="waiting, started, ended or failed"),
+    Column("starts", Integer, nullable=False, doc="runs that were started: one, unless the service stopped"),
+    Column("run_started_at", UtcDateTime, doc="of the latest run; null: none was started"),
+    Column("error", Text, doc="why no run was started"),
+    Index("proposal_orders_by_data_set", "data_set_id", "job_id"),
+    Index("proposal_orders_by_state", "state", "job_id"),
+)
+"""Trainings whose models propose labels when they are done."""
+
 training_events = Table(
     "training_events",
     metadata,

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api import proposal_start
+from api import proposal_start, trained_proposals
 from api.accounts.access import author_of
 from api.data_sets.job_schemas import ProposalRun, ProposingModelList
 from api.data_sets.proposals import find_proposed_mask, show_run
@@ -21,9 +21,13 @@ from api.routes.record_filters import MAX_ID
 from api.routes.records import PNG, REVALIDATED
 from api.routes.request_params import DeadlineDep, RequiredName
 from api.routes.roles import require_role
-from api.routes.training_params import TrainingDep
+from api.routes.training_params import MAX_MINUTES, TrainingDep
+from api.training_jobs.proposal_orders import show_training
+from api.training_jobs.schemas import ProposalTraining
 
 router = APIRouter(prefix="/v1/data-sets/{data_set_id}", tags=["data sets"])
+DEFAULT_MINUTES = 2.0
+"""Of a training for proposals."""
 READ, CHANGE = require_role("reviewer"), require_role("engineer")
 
 
@@ -40,6 +44,16 @@ class AskedProposals(BaseModel):
         le=MAX_ID,
         strict=True,
         description="finished training job whose model proposes, in use or not; without a served model",
+    )
+
+
+class AskedTraining(BaseModel):
+    """A training for proposals."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    minutes: float = Field(
+        DEFAULT_MINUTES, gt=0, le=MAX_MINUTES, allow_inf_nan=False, strict=True, description="its time limit"
     )
 
 
@@ -78,6 +92,33 @@ async def list_proposing_models(
 async def get_proposals(data_sets: DataSetsDep, data_set_id: DataSetId) -> ProposalRun:
     """The latest run, with what it has done so far."""
     return await data_sets.read(show_run, data_set_id, datetime.now(UTC))
+
+
+@router.post(
+    "/proposals/training",
+    status_code=202,
+    responses=document_problems(*BODY_PROBLEMS),
+    openapi_extra=describe_json_body(AskedTraining),
+    dependencies=CHANGE,
+)
+async def train_and_propose(
+    request: Request,
+    service: ServiceDep,
+    training: TrainingDep,
+    data_set_id: DataSetId,
+    deadline: DeadlineDep,
+) -> ProposalTraining:
+    """Orders a short training on the labels so far; when it is done, its model proposes those of the rest."""
+    asked = await read_json_body(request, service, AskedTraining, deadline)
+    who = author_of(request)
+    await trained_proposals.train_and_propose(service, training, data_set_id, asked.minutes, who)
+    return await training.read(show_training, data_set_id)
+
+
+@router.get("/proposals/training", responses=document_problems(400, 404, 503), dependencies=READ)
+async def get_proposal_training(training: TrainingDep, data_set_id: DataSetId) -> ProposalTraining:
+    """Whether the labels suffice for a training, and what became of the latest one for proposals."""
+    return await training.read(show_training, data_set_id)
 
 
 @router.get("/photographs/{photograph_id}/proposal/mask", **describe_file(PNG), dependencies=READ)

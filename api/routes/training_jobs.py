@@ -22,7 +22,7 @@ from api.routes.record_filters import MAX_ID
 from api.routes.records import REVALIDATED
 from api.routes.request_params import DeadlineDep, RequiredName
 from api.routes.roles import require_role
-from api.routes.training_params import BODY_PROBLEMS, JobId, TrainingDep
+from api.routes.training_params import BODY_PROBLEMS, MAX_MINUTES, JobId, TrainingDep
 from api.training_jobs import job_view, jobs
 from api.training_jobs.file_sets import list_files
 from api.training_jobs.job_events import list_events
@@ -41,7 +41,6 @@ from segdec.schemas import ReloadAnswer
 router = APIRouter(prefix="/v1/training", tags=["training"])
 
 MAX_PAGE_SIZE, MAX_EVENTS = 200, 1000
-MAX_MINUTES = 60 * 24 * 31
 REPORT, PREDICTIONS = "report.html", "predictions.csv"
 QueriedJob = Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_ID, description="id of a finished job")]
 READ, CHANGE = require_role("reviewer"), require_role("engineer")

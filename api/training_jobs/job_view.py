@@ -4,9 +4,9 @@ import json
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, select
+from sqlalchemy import Connection, RowMapping, Select, exists, select
 
-from api.records.tables import data_sets, training_jobs, training_workers
+from api.records.tables import data_sets, proposal_orders, training_jobs, training_workers
 from api.training_jobs.jobs import ACTIVE, COLUMNS, find_job
 from api.training_jobs.schemas import (
     JobSettings,
@@ -51,7 +51,12 @@ def list_jobs(
 
 
 def _select() -> Select[Any]:
-    facts = (data_sets.c.name.label("data_set_name"), table.panel.is_not(None).label("has_panel"))
+    ordered = exists().where(proposal_orders.c.job_id == table.id).correlate(training_jobs)
+    facts = (
+        data_sets.c.name.label("data_set_name"),
+        table.panel.is_not(None).label("has_panel"),
+        ordered.label("for_proposals"),
+    )
     return select(*COLUMNS, *facts).join_from(training_jobs, data_sets)
 
 
@@ -64,6 +69,7 @@ def _make_job(row: RowMapping, now: datetime) -> TrainingJob:
         data_set_name=row["data_set_name"],
         settings=JobSettings.model_validate_json(row["settings"]),
         is_silent=row["state"] in ACTIVE and until is not None and until <= now,
+        for_proposals=row["for_proposals"],
         has_panel=row["has_panel"],
     )
 

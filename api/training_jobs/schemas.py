@@ -70,6 +70,7 @@ class TrainingJob(AnswerPart):
     checkpoint: CheckpointFacts | None
     outcome: dict[str, Any] | None = Field(description="of a finished job: rating, metrics and thresholds")
     used: UsedModel | None = Field(description="null: the model was not put into use")
+    for_proposals: bool = Field(description="labels are proposed with the model when it is done")
     has_panel: bool = Field(description="whether there is a picture of predictions")
 
 
@@ -78,6 +79,33 @@ class TrainingJobPage(AnswerPart):
 
     jobs: list[TrainingJob]
     next_before: int | None = Field(description="`before` of the next page; null: this is the last one")
+
+
+class ProposalOrder(AnswerPart):
+    """A training whose model proposes labels for the rest of its data set."""
+
+    training_job: int
+    model: str
+    version: str
+    minutes: float = Field(description="time limit of the training")
+    ordered_at: datetime
+    ordered_by: str
+    job_state: JobState
+    reason: str | None = Field(description="why the training failed, or what happened last")
+    state: Literal["waiting", "started", "ended", "failed"] = Field(
+        description="of the proposals. waiting: for the training; failed: they could not be started"
+    )
+    error: str | None = Field(description="why the proposals could not be started")
+
+
+class ProposalTraining(AnswerPart):
+    """What a data set has to learn from, and its latest training for proposals."""
+
+    needed_parts: int = Field(description="good parts that must be labelled, and defective ones")
+    good_parts: int = Field(description="labelled parts, or photographs whose part is unknown")
+    defective_parts: int
+    unlabelled: int = Field(description="photographs without a label")
+    latest: ProposalOrder | None
 
 
 class JobEvent(AnswerPart):

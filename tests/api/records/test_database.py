@@ -18,7 +18,14 @@ SUMS = ("hour_totals", "station_days")
 LATER_TABLES = (
     *SUMS,
     *("changed_settings", "scheduled_reports", "deliveries"),
-    *("training_files", "training_chunks", "training_events", "training_workers", "training_jobs"),
+    *(
+        "proposal_orders",
+        "training_files",
+        "training_chunks",
+        "training_events",
+        "training_workers",
+        "training_jobs",
+    ),
     *("data_set_proposals", "data_set_proposal_runs", "data_set_checks", "data_set_imports"),
     *("data_set_annotations", "data_set_versions", "data_set_photographs", "data_set_files", "data_sets"),
 )
@@ -50,6 +57,7 @@ def test_changed_tables_need_a_migration():
         "0017": "8d6b3635b4cec2c8",
         "0018": "b83959b70df3b0ab",
         "0019": "4d16e1d72659d08d",
+        "0020": "cce4534b210c52c6",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"
@@ -100,6 +108,7 @@ def test_a_database_of_an_earlier_version_gets_the_new_columns(engine):
 
 def test_training_jobs_of_an_earlier_version_get_the_new_columns(engine):
     with write_transaction(engine) as connection:
+        connection.execute(text("DROP TABLE proposal_orders"))
         connection.execute(text("DROP INDEX training_chunks_by_sender"))
         connection.execute(text("ALTER TABLE training_chunks DROP COLUMN sent_by"))
         connection.execute(text("ALTER TABLE training_jobs DROP COLUMN worker_key"))

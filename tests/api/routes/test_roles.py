@@ -81,6 +81,7 @@ reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photogra
 reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}/proposal/mask
 reviewer       GET             /v1/data-sets/{data_set_id}/proposals
 reviewer       GET             /v1/data-sets/{data_set_id}/proposals/models
+reviewer       GET             /v1/data-sets/{data_set_id}/proposals/training
 reviewer       GET             /v1/data-sets/{data_set_id}/versions
 reviewer       GET             /v1/data-sets/{data_set_id}/versions/compare
 reviewer       GET             /v1/data-sets/{data_set_id}/versions/{number}
@@ -123,6 +124,7 @@ engineer       POST            /v1/data-sets/{data_set_id}/parts
 engineer       POST            /v1/data-sets/{data_set_id}/photographs
 engineer       DELETE          /v1/data-sets/{data_set_id}/photographs/{photograph_id}
 engineer       POST            /v1/data-sets/{data_set_id}/proposals
+engineer       POST            /v1/data-sets/{data_set_id}/proposals/training
 engineer       POST            /v1/data-sets/{data_set_id}/versions
 engineer       PUT DELETE      /v1/settings/{name}
 engineer       POST            /v1/training/jobs

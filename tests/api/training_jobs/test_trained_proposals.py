@@ -1,7 +1,6 @@
 """Labels proposed by the model of a finished training that is not in use."""
 
 import shutil
-import time
 
 import numpy as np
 import pytest
@@ -9,43 +8,21 @@ import pytest
 from api.inference.memory_budget import MemoryBudget
 from segdec.errors import ConfigError
 from segdec.images import encode_png
-from tests.api.conftest import PNG
 from tests.api.data_sets.filled_data_set import photograph_file
 from tests.api.routes.conftest import problem
-from tests.api.training_jobs.training_service import JOBS, TrainingService
+from tests.api.training_jobs.proposing_service import ProposingService
+from tests.api.training_jobs.training_service import JOBS
 
 pytest.importorskip("tensorflow")
 
 
 @pytest.fixture
 def service(tmp_path, models):
-    with TrainingService(tmp_path / "record", models) as client:
+    with ProposingService(tmp_path / "record", models) as client:
         client.data_set = client.fill()
-        client.path = f"/v1/data-sets/{client.data_set}"
         for number in (11, 12):
-            add(client, f"new {number}", photograph_file(number).data)
+            client.add(f"new {number}", photograph_file(number).data)
         yield client
-
-
-def add(service, name, content):
-    sent = service.post(f"{service.path}/photographs?name={name}", content=content, headers=PNG)
-    assert sent.status_code == 201, sent.text
-
-
-def propose(service, **asked):
-    """Starts a run and waits for its end."""
-    started = service.post(f"{service.path}/proposals", json=asked)
-    assert started.status_code == 202, started.json()
-    return wait_for_end(service)
-
-
-def wait_for_end(service):
-    for _ in range(6000):
-        shown = service.get(f"{service.path}/proposals").json()
-        if shown["state"] != "running":
-            return shown
-        time.sleep(0.01)
-    raise AssertionError(shown)
 
 
 def choices(service):
@@ -62,7 +39,7 @@ def served(service):
 
 def test_the_newest_training_proposes_without_being_served(service, make_model, tmp_path, models):
     assert choices(service) == [("parts", "1", None, ["stable"])]
-    assert propose(service)["version"] == "1"
+    assert service.propose()["version"] == "1"
     first = service.finish_job("parts", make_model("parts", "2"))
     second = service.finish_job("parts", make_model("parts", "3"))
     assert choices(service) == [
@@ -71,12 +48,12 @@ def test_the_newest_training_proposes_without_being_served(service, make_model, 
         ("parts", "1", None, ["stable"]),
     ]
     before = [path.name for path in (models / "parts").iterdir()]
-    done = propose(service)
+    done = service.propose()
     assert (done["state"], done["model"], done["version"], done["proposed"]) == ("done", "parts", "3", 2)
     leased = service.post(f"{service.path}/next", json={"session": "a tab", "count": 2}).json()
     assert {one["proposal"]["version"] for one in leased["photographs"]} == {"3"}
-    assert propose(service, training_job=first)["version"] == "2"
-    assert propose(service, model="parts", version="stable")["version"] == "1"
+    assert service.propose(training_job=first)["version"] == "2"
+    assert service.propose(model="parts", version="stable")["version"] == "1"
     assert served(service) == [("parts", "1", ["stable"])]
     assert [path.name for path in (models / "parts").iterdir()] == before
     assert list((tmp_path / "record" / "proposals").iterdir()) == [], "the unpacked models are removed"
@@ -87,8 +64,8 @@ def test_a_training_of_another_data_set_proposes_only_if_it_is_named(service, ma
     other = service.fill("Other parts")
     job_id = service.finish_job("parts", make_model("parts", "2"), data_set=other)
     assert choices(service) == [("parts", "1", None, ["stable"])]
-    assert propose(service)["version"] == "1"
-    assert propose(service, training_job=job_id)["version"] == "2"
+    assert service.propose()["version"] == "1"
+    assert service.propose(training_job=job_id)["version"] == "2"
 
 
 def test_a_model_that_is_in_use_is_not_loaded_again(service, make_model, monkeypatch):
@@ -96,7 +73,7 @@ def test_a_model_that_is_in_use_is_not_loaded_again(service, make_model, monkeyp
     assert service.post(f"{JOBS}/{job_id}/use").status_code == 200
     assert choices(service) == [("parts", "2", job_id, ["candidate"]), ("parts", "1", None, ["stable"])]
     monkeypatch.setattr(service.service.loader, "_load_version", None)
-    done = propose(service, training_job=job_id)
+    done = service.propose(training_job=job_id)
     assert (done["state"], done["version"]) == ("done", "2")
 
 
@@ -110,20 +87,20 @@ def test_the_memory_of_the_model_is_checked_and_released(service, make_model, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(MemoryBudget, "check_model", refuse)
-        done = propose(service, training_job=job_id)
+        done = service.propose(training_job=job_id)
     assert (done["state"], done["error"]) == ("failed", "The memory of 1 MiB is too small for this model.")
     assert checked == [(True, True, True)]
     measured = []
     monkeypatch.setattr(MemoryBudget, "measure_idle", lambda _: measured.append(True))
-    assert propose(service, training_job=job_id)["state"] == "done"
+    assert service.propose(training_job=job_id)["state"] == "done"
     assert len(measured) == 2, "after the model was loaded, and after it was closed"
 
 
 def test_what_does_not_fit_the_model_is_left_out_and_explained(service, make_model):
     job_id = service.finish_job("parts", make_model("parts", "2"))
     colour = np.full((32, 48, 3), (200, 30, 30), np.uint8)
-    add(service, "colour", encode_png(colour))
-    done = propose(service, training_job=job_id)
+    service.add("colour", encode_png(colour))
+    done = service.propose(training_job=job_id)
     assert (done["state"], done["proposed"], done["left_out"]) == ("done", 2, 1)
     assert done["problem"].startswith("colour: The image has colour")
 
@@ -132,11 +109,11 @@ def test_a_damaged_or_lost_model_fails_with_a_sentence_and_stays_unserved(servic
     damaged = service.finish_job("parts", make_model("parts", "2"), damage=True)
     other = service.finish_job("parts", make_model("parts", "1"))
     for job_id, text in ((damaged, "The worker sent a damaged model."), (other, "the job ordered parts 3.")):
-        done = propose(service, training_job=job_id)
+        done = service.propose(training_job=job_id)
         assert (done["state"], done["proposed"]) == ("failed", 0)
         assert done["error"].endswith(text)
     shutil.rmtree(tmp_path / "record" / "training")
-    done = propose(service, training_job=other)
+    done = service.propose(training_job=other)
     assert done["state"] == "failed" and "is lost: the store does not have it" in done["error"]
     assert served(service) == [("parts", "1", ["stable"])]
     assert list((tmp_path / "record" / "proposals").iterdir()) == []
@@ -149,7 +126,7 @@ def test_a_model_that_the_engine_cannot_run_fails_with_a_sentence(service, make_
         raise RuntimeError("of the engine")
 
     monkeypatch.setattr("api.models.loader.run_self_test", fail)
-    done = propose(service, training_job=job_id)
+    done = service.propose(training_job=job_id)
     assert (done["state"], done["error"]) == (
         *("failed", "The model cannot be run here (RuntimeError); see the log of the service."),
     )
