@@ -23,7 +23,7 @@ def describe_pixels(image: Image) -> Floats:
         image: [H, W], or [H, W, C] with C = 1 (grey) or 3 (RGB).
     """
     lab = _to_lab(image)
-    brightness = lab[..., 0]
+    brightness = np.ascontiguousarray(lab[..., 0])
     smooth = {sigma: smoothed(brightness, sigma) for sigma in BRIGHTNESS_SIGMAS}
     features = list(smooth.values())
     for channel in range(1, lab.shape[2]):
@@ -39,7 +39,7 @@ def describe_pixels(image: Image) -> Floats:
         for operation in (cv2.MORPH_BLACKHAT, cv2.MORPH_TOPHAT):
             found = cv2.morphologyEx(smooth[1], operation, element)
             features.append(np.asarray(found, np.float32))
-    return np.stack(features, axis=-1).astype(np.float32, copy=False)
+    return np.asarray(cv2.merge(features), np.float32)
 
 
 def describe_colours(image: Image) -> Floats:

@@ -52,10 +52,8 @@ def measure_distance_outside(mask: Mask, clicks: Sequence[Click], reaches: Seque
     return _distance(outside)
 
 
-def select_clicked(
-    values: Floats, clicks: Sequence[Click], reaches: Sequence[float], start: Mask, *, keep_similar: bool
-) -> Mask:
-    """Returns where `values` are above 0 and connected with a clicked defect or with `start`, 0 or 1, [H, W].
+def select_clicked(values: Floats, clicks: Sequence[Click], reaches: Sequence[float]) -> Mask:
+    """Returns where `values` are above 0 and connected with a clicked defect, 0 or 1, [H, W].
 
     A small disc around each click has its class. Without clicks on good surface, holes are closed.
     """
@@ -64,13 +62,11 @@ def select_clicked(
         cv2.circle(found, (click.x, click.y), int(min(MAX_DISC_RADIUS, reach / 2)), int(click.is_defect), -1)
     for click in clicks:  # the disc of a near click of the other class may have covered it
         found[click.y, click.x] = click.is_defect
-    if not keep_similar:
-        count, labels = cv2.connectedComponents(found, connectivity=8)
-        kept = np.zeros(count, np.uint8)
-        kept[[labels[click.y, click.x] for click in clicks if click.is_defect]] = 1
-        kept[np.unique(labels[start > 0])] = 1
-        kept[0] = 0
-        found = kept[labels]
+    count, labels = cv2.connectedComponents(found, connectivity=8)
+    kept = np.zeros(count, np.uint8)
+    kept[[labels[click.y, click.x] for click in clicks if click.is_defect]] = 1
+    kept[0] = 0
+    found = kept[labels]
     return _without_holes(found) if all(click.is_defect for click in clicks) else found
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import compress
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from api.errors import RequestError
 from api.labelling.clicks import Click, check_clicks
 from api.labelling.corrections import correct
 from api.labelling.edges import refine_edge
@@ -29,8 +29,6 @@ THRESHOLD = 0.35
 """Likeness from which a pixel is part of the defect, without other evidence."""
 SLOPE = 1.5
 """Evidence of a likeness of 1 above the threshold."""
-START_EVIDENCE = 0.6
-"""Evidence of a pixel of the mask to start from."""
 REFINEMENTS = 2
 """How often the edge is moved to where the two sides differ most."""
 DECAY = 1.0
@@ -42,8 +40,13 @@ LIKENESS_SMOOTHING, EDGE_SMOOTHING = 0.2, 0.1
 SMOOTHING_LIMITS = (1.0, 6.0)
 EDGE_LIMITS = (0.5, 4.0)
 """Smallest and greatest of these standard deviations, px."""
+WIDE_SHARE = 0.25
+"""Share of a window above which the next one is four times as wide: so wide a defect needs no finer edge."""
 MAX_STATES, MAX_STATE_BYTES = 400, 2**26
 """Masks of earlier clicks that are stored; the oldest are computed again when they are needed."""
+
+
+_EMPTY = np.zeros((0, 0), np.uint8)
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,12 @@ class _State:
     box: Box
     mask: Mask
     reaches: tuple[float, ...]
+
+
+class _CutMask(NamedTuple):
+    """A mask that reaches the side of its window, and the share of the window that it fills."""
+
+    share: float
 
 
 @dataclass(frozen=True)
@@ -76,37 +85,17 @@ class ClickSegmenter:
 
     Args:
         photograph: uint8 [H, W] or [H, W, C], C = 1 (grey) or 3 (RGB).
-        start: Mask [H, W] to start from, for example of a model or drawn; above 0 is a defect.
-        box: The mask is 0 outside.
-        keep_similar: Keep regions that look like the defect although no click is in them.
         describe: Returns the features [H, W, D] of the pixels of a photograph.
-
-    Raises:
-        RequestError: With the code `bad_mask` or `bad_box`, if they do not fit the photograph.
     """
 
-    def __init__(
-        self,
-        photograph: Image,
-        *,
-        start: Mask | None = None,
-        box: Box | None = None,
-        keep_similar: bool = False,
-        describe: Callable[[Image], Floats] = describe_pixels,
-    ) -> None:
+    def __init__(self, photograph: Image, *, describe: Callable[[Image], Floats] = describe_pixels) -> None:
         self.photograph = photograph
         self.height, self.width = photograph.shape[:2]
-        self.keep_similar = keep_similar
-        self.box = _checked_box(box, self.height, self.width)
-        started = _checked_start(start, self.height, self.width)
         self._describe = describe
         self._appearances: dict[Window, _Appearance] = {}
-        whole = Box(0, 0, self.width, self.height)
-        self._states: dict[tuple[Click, ...], _State] = {(): _crop_to_defects(whole, started, ())}
-        self._has_start = bool(started.any())
-        first, *others = list_windows(Box(0, 0, 1, 1), self.height, self.width)
-        if not others:  # else the features are computed where the clicks are
-            self._appearance_of(first)
+        self._states: dict[tuple[Click, ...], _State] = {(): _State(Box(0, 0, 0, 0), _EMPTY, ())}
+        *_, self._whole = list_windows(Box(0, 0, 1, 1), self.height, self.width)
+        self._appearance_of(self._whole)
 
     def segment(self, clicks: Sequence[Click]) -> Mask:
         """Returns the mask after the clicks, uint8 [H, W]: 255 is defect, 0 is not.
@@ -119,10 +108,6 @@ class ClickSegmenter:
         state = self._states[check_clicks(clicks, self.height, self.width)]
         mask = np.zeros((self.height, self.width), np.uint8)
         state.box.crop(mask)[:] = state.mask * np.uint8(255)
-        if not self.box.contains(state.box):
-            inside = self.box.crop(mask).copy()
-            mask[:] = 0
-            self.box.crop(mask)[:] = inside
         return mask
 
     def take_step(self, clicks: Sequence[Click]) -> bool:
@@ -142,7 +127,7 @@ class ClickSegmenter:
         return True
 
     def _forget_oldest(self) -> None:
-        """Removes the oldest masks above the limits, except the one to start from and the latest."""
+        """Removes the oldest masks above the limits, except the empty one without clicks and the latest."""
         total = sum(state.mask.nbytes for state in self._states.values())
         for clicks in list(self._states)[1:-1]:
             if len(self._states) <= MAX_STATES and total <= MAX_STATE_BYTES:
@@ -162,14 +147,15 @@ class ClickSegmenter:
         if not before.mask.any() and not any(click.is_defect for click in clicks):
             return _State(before.box, before.mask, (*before.reaches, FIRST_REACH))
         inside = _surround(before, clicks)
-        for window in list_windows(inside, self.height, self.width):
-            state, is_cut = self._step_in(window, clicks, before)
-            if not is_cut:
-                break
-        return state
+        windows = list(list_windows(inside, self.height, self.width))
+        position = 0
+        while isinstance(result := self._step_in(windows[position], clicks, before), _CutMask):
+            step = 2 if result.share > WIDE_SHARE else 1
+            position = min(position + step, len(windows) - 1)
+        return result
 
-    def _step_in(self, window: Window, clicks: tuple[Click, ...], before: _State) -> tuple[_State, bool]:
-        """The state after the last click, and whether the defect does not fit in the window."""
+    def _step_in(self, window: Window, clicks: tuple[Click, ...], before: _State) -> "_State | _CutMask":
+        """The state after the last click; a cut mask if the defect does not fit in the window."""
         scale = window.reduction
         inner = tuple(
             Click((click.x - window.left) // scale, (click.y - window.top) // scale, click.is_defect)
@@ -177,19 +163,19 @@ class ClickSegmenter:
         )
         mask = self._reduced(window, before)
         reaches = (*(reach / scale for reach in before.reaches), measure_reach(mask, inner))
-        start = self._reduced(window, self._states[()])
         first = self._evidence(window, inner, reaches, mask)
         values = _corrected(first, inner, reaches, mask)
-        found = select_clicked(values, inner, reaches, start, keep_similar=self.keep_similar)
+        found = select_clicked(values, inner, reaches)
         for _ in range(REFINEMENTS if any(click.is_defect for click in inner) else 0):
             values = first.copy()
             refine_edge(values, found, self._appearance_of(window).colours)
             values = _corrected(values, inner, reaches, mask)
-            found = select_clicked(values, inner, reaches, start, keep_similar=self.keep_similar)
+            found = select_clicked(values, inner, reaches)
+        if window.is_cut(found, self.height, self.width):
+            return _CutMask(np.count_nonzero(found) / found.size)
         if not mask.any():
             reaches = (*reaches[:-1], measure_half_width(found))
-        is_cut = window.is_cut(found, self.height, self.width)
-        return _enlarge(window, values, found, tuple(reach * scale for reach in reaches)), is_cut
+        return _enlarge(window, values, found, tuple(reach * scale for reach in reaches))
 
     def _evidence(
         self, window: Window, clicks: tuple[Click, ...], reaches: tuple[float, ...], mask: Mask
@@ -201,31 +187,30 @@ class ClickSegmenter:
         samples = [likeness.sample(click.x, click.y, reach) for click, reach in places]
         defects = list(compress(samples, are_defects))
         others = list(compress(samples, [not is_defect for is_defect in are_defects]))
-        values = np.full(mask.shape, 0 if self._has_start else -1, np.float32)
+        values = np.full(mask.shape, -1, np.float32)
         if defects:
             sigma = FIRST_SMOOTHING
             if mask.any():
                 sigma = float(np.clip(LIKENESS_SMOOTHING * measure_half_width(mask), *SMOOTHING_LIMITS))
             values = smoothed(likeness.measure(defects, others), sigma)
             values = np.clip((values - np.float32(THRESHOLD)) * np.float32(SLOPE), -1, 1)
-        if self._has_start:
-            started = self._reduced(window, self._states[()])
-            values = values * np.float32(1 - START_EVIDENCE)
-            values += (2 * started.astype(np.float32) - 1) * np.float32(START_EVIDENCE)
         return values
 
     def _reduced(self, window: Window, state: _State) -> Mask:
         """The part of a state's mask inside a window, 0 or 1, [h, w] of the window."""
+        if not state.mask.any():
+            return np.zeros(window.reduced_size, np.uint8)
         mask = np.zeros((self.height, self.width), np.uint8)
         state.box.crop(mask)[:] = state.mask * np.uint8(255)
         return (window.reduced(mask) > 127).astype(np.uint8)
 
     def _appearance_of(self, window: Window) -> _Appearance:
-        """What the pixels of a window look like; only that of the last window is stored."""
+        """What the pixels of a window look like; only those of the photograph and the last one are stored."""
         if window not in self._appearances:
             photograph = window.reduced(self.photograph)
             likeness = Likeness(self._describe(photograph))
-            self._appearances = {window: _Appearance(likeness, describe_colours(photograph))}
+            whole = {self._whole: self._appearances[self._whole]} if window != self._whole else {}
+            self._appearances = {**whole, window: _Appearance(likeness, describe_colours(photograph))}
         return self._appearances[window]
 
 
@@ -266,31 +251,3 @@ def _enlarge(window: Window, values: Floats, found: Mask, reaches: tuple[float, 
     size = (window.right - window.left, window.bottom - window.top)
     enlarged = cv2.resize(signed, size, interpolation=cv2.INTER_LINEAR)
     return _crop_to_defects(window, (enlarged > 0).astype(np.uint8), reaches)
-
-
-def _checked_box(box: Box | None, height: int, width: int) -> Box:
-    whole = Box(0, 0, width, height)
-    if box is None:
-        return whole
-    if not whole.contains(box) or box.left >= box.right or box.top >= box.bottom:
-        raise RequestError(
-            400,
-            "bad_box",
-            f"The box is x from {box.left} to {box.right}, y from {box.top} to {box.bottom}. Expected a box "
-            f"inside the photograph: x from 0 to {width}, y from 0 to {height}.",
-        )
-    return box
-
-
-def _checked_start(start: Mask | None, height: int, width: int) -> Mask:
-    """The mask to start from, 0 or 1."""
-    if start is None:
-        return np.zeros((height, width), np.uint8)
-    if start.shape != (height, width):
-        raise RequestError(
-            400,
-            "bad_mask",
-            f"The mask to start from has the shape {list(start.shape)}. Expected that of the photograph: "
-            f"[{height}, {width}].",
-        )
-    return (start > 0).astype(np.uint8)

@@ -46,12 +46,17 @@ class Window(Box):
 
     reduction: int
 
+    @property
+    def reduced_size(self) -> tuple[int, int]:
+        """Height and width at the resolution that is worked on, px."""
+        return -(-(self.bottom - self.top) // self.reduction), -(-(self.right - self.left) // self.reduction)
+
     def reduced(self, image: Image) -> Image:
         """Returns the part of the photograph or mask inside at the resolution that is worked on."""
         part = self.crop(image)
         if self.reduction == 1:
             return part
-        height, width = (max(1, -(-side // self.reduction)) for side in part.shape[:2])
+        height, width = self.reduced_size
         scaled = cv2.resize(part, (width, height), interpolation=cv2.INTER_AREA)
         return np.asarray(scaled, np.uint8)
 

@@ -2,11 +2,9 @@ import cv2
 import numpy as np
 import pytest
 
-from api.errors import RequestError
 from api.labelling import segmenter as segmenter_module
 from api.labelling.clicks import Click
 from api.labelling.segmenter import ClickSegmenter
-from api.labelling.windows import Box
 
 
 def iou(mask, truth):
@@ -73,7 +71,7 @@ def test_a_click_that_is_no_defect_removes_what_was_wrong():
     assert iou(after, truth) > max(before, 0.7)
 
 
-def test_other_defects_need_a_click_or_keep_similar():
+def test_other_defects_need_a_click():
     def draw(mask):
         cv2.circle(mask, (50, 100), 12, 1, -1)
         cv2.circle(mask, (180, 60), 12, 1, -1)
@@ -81,7 +79,6 @@ def test_other_defects_need_a_click_or_keep_similar():
     photograph, truth = with_defect(surface(200, 240), draw)
     click, other = Click(50, 100, True), Click(180, 60, True)
     assert ClickSegmenter(photograph).segment([click])[60, 180] == 0
-    assert ClickSegmenter(photograph, keep_similar=True).segment([click])[60, 180] == 255
     assert iou(ClickSegmenter(photograph).segment([click, other]), truth) > 0.75
 
 
@@ -123,34 +120,6 @@ def test_photographs_without_structure(shape):
     assert mask.shape == shape[:2]
     assert mask[0, 0] == 255
     assert segmenter.segment([Click(0, 0, True), Click(0, 0, False)])[0, 0] == 0
-
-
-def test_a_mask_to_start_from_stays_and_clicks_correct_it(blob):
-    photograph, truth = blob
-    start = np.zeros(truth.shape, np.uint8)
-    start[truth] = 1
-    cv2.circle(start, (200, 40), 10, 1, -1)  # a false alarm of a model
-    segmenter = ClickSegmenter(photograph, start=start)
-    assert iou(segmenter.segment([]), start > 0) == 1
-    corrected = segmenter.segment([Click(200, 40, False)])
-    assert corrected[40, 200] == 0
-    assert iou(corrected, truth) > 0.9
-
-
-def test_nothing_outside_the_box_is_a_defect(blob):
-    box = Box(80, 100, 120, 140)
-    mask = ClickSegmenter(blob[0], box=box).segment([Click(90, 110, True)])
-    assert box.crop(mask).any()
-    box.crop(mask)[:] = 0
-    assert not mask.any()
-
-
-def test_a_start_or_box_that_does_not_fit_is_rejected(blob):
-    with pytest.raises(RequestError, match=r"shape \[3, 4\]. Expected .* \[200, 240\]"):
-        ClickSegmenter(blob[0], start=np.zeros((3, 4), np.uint8))
-    for box in (Box(0, 0, 241, 10), Box(5, 5, 5, 9), Box(-1, 0, 3, 3)):
-        with pytest.raises(RequestError, match="Expected a box inside the photograph"):
-            ClickSegmenter(blob[0], box=box)
 
 
 def test_large_photographs_are_segmented_in_a_window():
