@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from api.accounts.open_id import OpenIdProvider, log_in_identity
 from api.errors import document_problems
-from api.routes.pages import RECORD_PAGES
+from api.routes.pages import LABEL, RECORD_PAGES
 from api.routes.rate_limit import client_of, take_token
 from api.routes.record_filters import RecordDep
 from api.routes.roles import require_role
@@ -21,7 +22,11 @@ STATE_COOKIE = "segdec_openid"
 STATE_TIME_S = 600
 """Seconds in which a person has to log in at the provider."""
 MAX_TEXT = 4096
-PAGES = [page.path.removeprefix("/") for page in RECORD_PAGES]
+PAGES = [page.path.removeprefix("/") for page in (*RECORD_PAGES, LABEL)]
+PAGE = re.compile(
+    rf"(parts/\d{{1,19}}|{'|'.join(map(re.escape, PAGES))})(\?[\w.~%&=+*:,-]{{0,1000}})?", re.ASCII
+)
+"""A page of this service with its query."""
 
 router = APIRouter(prefix="/v1/session/openid", tags=["session"], dependencies=require_role("anyone"))
 ProviderText = Annotated[str, Query(max_length=MAX_TEXT)]
@@ -35,7 +40,7 @@ async def begin(request: Request, page: ProviderText = "") -> Response:
     answer = RedirectResponse(url, status_code=303)
     answer.set_cookie(
         STATE_COOKIE,
-        _pack(page if page in PAGES else "", kept),
+        _pack(_checked(page), kept),
         max_age=STATE_TIME_S,
         path=cookie_path(request),
         secure=is_https(request),
@@ -85,4 +90,9 @@ def _unpack(cookie: str) -> tuple[str, str]:
     except (binascii.Error, UnicodeDecodeError):
         return "", ""
     page, _, kept = text.partition(" ")
-    return (page if page in PAGES else ""), kept
+    return _checked(page), kept
+
+
+def _checked(page: str) -> str:
+    """Returns the page if this service has it, else the first one: nobody may send users elsewhere."""
+    return page if PAGE.fullmatch(page) else ""

@@ -66,9 +66,9 @@ export async function askForCredentials(reason) {
   });
 }
 
-/** The path of this page below the address of the pages: line, parts. */
+/** This page below the address of the pages, with its query: line, parts/7, train?job=3. */
 function pageName() {
-  return location.pathname.slice(new URL(document.baseURI).pathname.replace(/[^/]*$/, "").length);
+  return location.pathname.slice(new URL(document.baseURI).pathname.replace(/[^/]*$/, "").length) + location.search;
 }
 
 async function logInUser() {

@@ -63,7 +63,7 @@ def client(app, serve):
 
 def begin(client, page="parts"):
     """Starts a log-in; returns the answer of the provider to the browser, and the cookie."""
-    started = client.get(f"/v1/session/openid?page={page}")
+    started = client.get("/v1/session/openid", params={"page": page})
     assert started.status_code == 303, started.text
     cookie = started.headers["set-cookie"].partition(";")[0]
     assert "samesite=lax" in started.headers["set-cookie"].lower()
@@ -181,9 +181,20 @@ def test_answers_that_were_not_asked_for_are_refused(client):
     assert finish(client, {"code": "x" * 5000}, cookie).status_code == 400
 
 
-def test_the_browser_returns_to_pages_of_this_service_only(client):
-    sent, cookie = begin(client, page="//evil.test")
+@pytest.mark.parametrize(
+    "page", ["//evil.test", "parts/../x", "parts/7/x", "parts?a=1\r\nSet-Cookie: x", "train#x"]
+)
+def test_the_browser_returns_to_pages_of_this_service_only(client, page):
+    sent, cookie = begin(client, page=page)
     assert finish(client, sent, cookie).headers["location"] == f"{PUBLIC}/"
+
+
+@pytest.mark.parametrize(
+    "page", ["parts/7", "train?job=3", "label?data_set=1&photograph=2", "parts?station=A%20b"]
+)
+def test_the_browser_returns_to_the_page_that_the_user_wanted(client, page):
+    sent, cookie = begin(client, page=page)
+    assert finish(client, sent, cookie).headers["location"] == f"{PUBLIC}/{page}"
 
 
 @pytest.mark.parametrize("answer", [[], None, "x", {"authorization_endpoint": 5}, {}])
