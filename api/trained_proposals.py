@@ -32,7 +32,6 @@ MAX_STARTS = 5
 """Runs of one order: each stop of the service ends one. A model may be the reason why it stops."""
 MAX_NAME = 64
 """Characters in the name of a model that is made from that of a data set."""
-VERSION_NOTE = "for proposals"
 logger = logging.getLogger(__name__)
 
 
@@ -59,7 +58,7 @@ async def train_and_propose(
     used = await training.run_in_thread(partial(service.stored_versions, name))
     snapshot, now = await data_sets.read(take_snapshot, data_set_id), datetime.now(UTC)
     files = [snapshot.manifest]
-    number = await data_sets.write(create_version, data_set_id, snapshot, VERSION_NOTE, who, now, files=files)
+    number = await data_sets.write(create_version, data_set_id, snapshot, "", who, now, files=files)
     new = NewJob(data_set_id, number, name, minutes)
     await training.write(create_order, new, used, who, now)
 

@@ -129,3 +129,41 @@ def test_proposals_fit_screens_and_phones(visit, labels, language):
             assert page.locator(selector).evaluate("part => part.scrollWidth <= part.clientWidth")
         assert contrast(page, "#proposal") >= 4.5
         user.open("datasets")  # gives the photographs back
+
+
+def test_a_few_labels_order_a_training_and_its_end_without_a_model_is_explained(visit, labels):
+    send(labels, **{f"part{number}": 100 + number for number in range(8)})
+    base = str(labels.http.base_url)
+    page = visit(base).open(address(labels, "label"))
+    page.locator("#proposals-panel summary").click()
+    for number in range(6):
+        shows(page, f"part{number}")
+        good, defective = min(number, 3), max(number - 3, 0)
+        expect(page.locator("#proposals-need")).to_contain_text(
+            f"So far: {good} good, {defective} defective."
+        )
+        expect(page.locator("#propose-rest")).to_be_hidden()
+        page.keyboard.press("g" if number < 3 else "1")
+        if number >= 3:
+            page.keyboard.press("Enter")
+    page.get_by_role("button", name="Propose the rest from these labels").click()
+    expect(page.locator("#proposals-training")).to_contain_text("Training 1 waits for a worker.")
+    expect(page.locator("#proposals-job")).to_have_attribute("href", "train?job=1")
+    expect(page.locator("#propose-rest")).to_be_hidden()
+    labels.http.post("v1/training/jobs/1/cancel")
+    expect(page.locator("#proposals-training")).to_contain_text("was cancelled, so nothing is proposed")
+    expect(page.locator("#propose-rest")).to_be_visible()
+
+
+def test_proposals_of_a_chosen_model_appear_on_the_open_page(visit, labels):
+    send(labels, near=135, other=140)
+    user = visit(str(labels.http.base_url))
+    page = user.open(address(labels, "label"))
+    shows(page, "near")
+    expect(page.locator("#proposal")).to_be_hidden()
+    page.locator("#proposals-panel summary").click()
+    expect(page.locator("#proposing-model option")).to_have_text(["unnamed 0, in use"])
+    page.get_by_role("button", name="Propose labels").click()
+    expect(page.locator("#proposals-state")).to_contain_text("2 labels proposed by unnamed 0")
+    expect(page.locator("#proposal")).to_contain_text("Proposed by unnamed 0: scratch")
+    shows(page, "near")

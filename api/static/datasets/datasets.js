@@ -4,6 +4,8 @@ import { attempt } from "../shared/attempt.js";
 import { Credentials } from "../shared/credentials.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { byId, setText } from "../shared/dom.js";
+import { ProposalRequests } from "../shared/proposal_requests.js";
+import { Proposals } from "../shared/proposals.js";
 import { currentSession } from "../shared/session.js";
 import { DataSetList } from "./data_set_list.js";
 import { Findings } from "./findings.js";
@@ -11,7 +13,6 @@ import { ImportList } from "./import_list.js";
 import { Labels } from "./labels.js";
 import { showSteps } from "./next_steps.js";
 import { PhotographSheet } from "./photograph_sheet.js";
-import { Proposals } from "./proposals.js";
 import { DataSetRequests } from "./requests.js";
 import { Upload } from "./upload.js";
 import { VersionList } from "./version_list.js";
@@ -24,7 +25,7 @@ const id = new URLSearchParams(location.search).get("id");
 async function showDataSet() {
   const found = await attempt(credentials, () => requests.find(id));
   if (!found) return;
-  const jobs = await requests.trainings(id).catch(() => []); // the page works without them
+  let jobs = await requests.trainings(id).catch(() => []); // the page works without them
   const { user } = await currentSession();
   const mayChange = !user || EDITORS.includes(user.role);
   const refresh = async () => present((await requests.find(id).catch(() => null)) ?? found);
@@ -33,7 +34,10 @@ async function showDataSet() {
   const labels = new Labels(id, requests, { onChoose: (label) => sheet.choose(label), onChange: present });
   const imports = new ImportList(id, requests, reload);
   const versions = new VersionList(id, requests);
-  const proposals = new Proposals(id, requests);
+  const proposals = new Proposals(byId("proposals"), new ProposalRequests(credentials, id), {
+    attempt: (act) => attempt(credentials, act),
+    onRun: () => requests.trainings(id).then((found) => (jobs = found)).then(refresh).catch(() => {}),
+  });
   const findings = new Findings(id, requests, (ids) => sheet.showOnly(ids));
 
   function present(dataSet) {

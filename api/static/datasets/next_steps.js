@@ -3,11 +3,12 @@
 import { byId, createElement } from "../shared/dom.js";
 import { formatNumber, translate } from "../shared/language.js";
 
-const MIN_LABELS = 2; // of good and of defective photographs; fewer train nothing
+const MIN_LABELS = 3; // of good and of defective photographs; the training makes three folds
 
 /** Shows the steps for a data set; `jobs` are its trainings, the newest first. */
 export function showSteps({ id, counts }, jobs) {
-  const done = jobs.find(({ state }) => state === "done");
+  const finished = jobs.filter(({ state }) => state === "done");
+  const done = finished.find((job) => !job.for_proposals || job.used); // a training for proposals is only a first one
   const running = jobs.find(({ state }) => ["queued", "leased", "running"].includes(state));
   const used = jobs.find((job) => job.used);
   const good = counts.labels.good ?? 0;
@@ -20,6 +21,12 @@ export function showSteps({ id, counts }, jobs) {
       note: hasPhotographs ? translate("{good} good, {defective} defective, {unlabelled} without a label", numbers({ good, defective, unlabelled: counts.unlabelled })) : "",
       href: `label?data_set=${id}`,
       isDone: Math.min(good, defective) >= MIN_LABELS,
+    },
+    {
+      title: translate("Let a model propose the rest"),
+      note: "",
+      href: "#proposals-title",
+      isDone: !counts.unlabelled || finished.length > 0,
     },
     {
       title: translate("Train a model"),

@@ -73,15 +73,6 @@ export class DataSetRequests {
     return this.#json(`${pathOf(id)}/check`, "POST");
   }
 
-  /** The latest run of a model that proposes labels; a ServiceError of status 404 if there is none. */
-  proposals(id) {
-    return this.#json(`${pathOf(id)}/proposals`);
-  }
-
-  startProposals(id) {
-    return this.#json(`${pathOf(id)}/proposals`, "POST", {});
-  }
-
   photograph(id, photographId) {
     return this.#json(`${pathOf(id)}/photographs/${photographId}`);
   }

@@ -8,6 +8,8 @@ import { ClickTool } from "../shared/mask_editor/click_tool.js";
 import { bindKeys } from "../shared/mask_editor/keyboard.js";
 import { MaskEditor } from "../shared/mask_editor/mask_editor.js";
 import { writeGrey } from "../shared/png.js";
+import { ProposalRequests } from "../shared/proposal_requests.js";
+import { Proposals } from "../shared/proposals.js";
 import { randomId } from "../shared/random_id.js";
 import { DraftStore } from "./draft_store.js";
 import { showChoice } from "./data_set_choice.js";
@@ -35,10 +37,15 @@ const editor = new MaskEditor({
     onProblem: (error) => panel.showNotice(error.message),
   }),
 });
+const proposals = new Proposals(byId("proposals"), new ProposalRequests(credentials, query.get("data_set")), {
+  attempt: (act) => run(act),
+  onRun: onProposals,
+});
 const panel = new LabelPanel({ onGood: () => saveWhole("good"), onClass: chooseClass });
 
 let shown = null; // the displayed photograph
 let lastInputAt = Date.now();
+let proposing = false; // whether a model proposes labels now
 
 // === Showing ===
 
@@ -91,6 +98,13 @@ function onMaskChange() {
   if (!shown?.drawing || shown.drawing.pending) return;
   panel.showLabel(shown);
   if (shown.drawing.modified) shown.keepDraft();
+}
+
+/** Shows the proposals of a run that has ended while this page was open. */
+function onProposals(latest) {
+  const hasEnded = latest && latest.state !== "running" && proposing;
+  proposing = latest?.state === "running";
+  if (hasEnded) run(() => queue.reload());
 }
 
 // === Labels ===
@@ -154,6 +168,7 @@ function save({ label, hasMask, source }) {
     } finally {
       queue.saving.delete(photograph);
       run(() => queue.refill());
+      proposals.load();
     }
   });
   run(() => queue.showNext());
@@ -161,14 +176,16 @@ function save({ label, hasMask, source }) {
 
 // === Wiring ===
 
-/** Runs a request and shows its error. */
+/** Runs a request and shows its error; returns its result, or null. */
 async function run(act) {
   try {
-    await act();
+    return await act();
   } catch (error) {
     panel.showNotice(error.message);
+    return null;
+  } finally {
+    byId("forget-key").hidden = !credentials.key;
   }
-  byId("forget-key").hidden = !credentials.key;
 }
 
 const skip = () => shown && run(() => queue.skip());
@@ -214,6 +231,7 @@ async function start() {
   panel.showClasses(dataSet.classes);
   queue.want(query.has("photograph") ? Number(query.get("photograph")) : null);
   await queue.refill();
+  await proposals.load();
   setInterval(() => document.hidden || Date.now() - lastInputAt > IDLE_MS || run(() => queue.refill()), RENEW_MS);
   return undefined;
 }

@@ -84,6 +84,17 @@ export class PhotographQueue {
     for (const photograph of this.upcoming.slice(0, PREFETCH)) photograph.load().catch(() => {}); // reported when it is shown
   }
 
+  /** Fetches the photographs again, whose proposals have changed, except the current one if it was edited. */
+  async reload() {
+    if (this.fetching) await this.fetching;
+    const { current } = this;
+    const isEdited = current?.drawing?.modified || current?.chosen;
+    for (const photograph of this.upcoming) photograph.release();
+    this.upcoming = [];
+    if (!isEdited) this.#setCurrent(null);
+    return this.refill();
+  }
+
   /** Ids of the photographs that are not shown again by themselves. */
   #finished() {
     return new Set([...this.skipped, ...[...this.former, ...this.saving].map(({ id }) => id)]);
