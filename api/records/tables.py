@@ -608,6 +608,14 @@ proposal_orders = Table(
 )
 """Trainings whose models propose labels when they are done."""
 
+deleted_model_versions = Table(
+    "deleted_model_versions",
+    metadata,
+    Column("model", Text, primary_key=True, doc="name of the model"),
+    Column("version", Integer, nullable=False, doc="the highest one of a deleted job"),
+)
+"""Versions of models whose jobs were deleted, so that no other training gets one of them."""
+
 training_events = Table(
     "training_events",
     metadata,

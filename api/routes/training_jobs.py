@@ -25,6 +25,7 @@ from api.routes.roles import require_role
 from api.routes.training_params import BODY_PROBLEMS, MAX_MINUTES, JobId, TrainingDep
 from api.training_jobs import job_view, jobs
 from api.training_jobs.file_sets import list_files
+from api.training_jobs.job_deletion import delete_job as delete_ended_job
 from api.training_jobs.job_events import list_events
 from api.training_jobs.result_comparison import compare_results, read_predictions
 from api.training_jobs.schemas import (
@@ -116,6 +117,23 @@ async def _show(training: TrainingStore, job_id: int) -> TrainingJob:
     return await training.read(job_view.show_job, job_id, datetime.now(UTC))
 
 
+@router.delete(
+    "/jobs/{job_id}",
+    status_code=204,
+    responses=document_problems(400, 404, 409, 503),
+    dependencies=CHANGE,
+)
+async def delete_job(request: Request, service: ServiceDep, training: TrainingDep, job_id: JobId) -> None:
+    """Deletes a job that has ended, with its log, checkpoint, model and report. A model that was put into the
+    folder of models stays there.
+    """
+    async with training.using:
+        job = await training.read(jobs.find_job, job_id)
+        served = set(service.models.versions(job["model"]))
+        await training.write(delete_ended_job, job_id, served, author_of(request))
+    await training.delete_unused(datetime.now(UTC))
+
+
 @router.get("/jobs/{job_id}/events", responses=PROBLEMS, dependencies=READ)
 async def list_job_events(
     training: TrainingDep,
@@ -197,7 +215,8 @@ async def use_job(
     """Puts the model of a finished job into the folder of models: as the candidate, which runs in shadow
     mode, or as the stable version if the name is new.
     """
-    return await use_model(service, training, job_id, author_of(request), caller_fields(request.scope))
+    async with training.using:
+        return await use_model(service, training, job_id, author_of(request), caller_fields(request.scope))
 
 
 @router.get("/workers", responses=document_problems(503), dependencies=READ)

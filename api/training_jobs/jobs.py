@@ -13,7 +13,7 @@ from api.data_sets.definitions import classes_of
 from api.data_sets.versions import find_version
 from api.errors import RequestError
 from api.records.queries import add_audit_entry
-from api.records.tables import training_jobs
+from api.records.tables import deleted_model_versions, training_jobs
 from api.training_jobs.job_events import add_state_event
 from api.training_jobs.schemas import JobSettings
 from segdec.config import GOOD
@@ -114,8 +114,10 @@ def _check_settings(settings: JobSettings, classes: Sequence[str]) -> None:
 
 def _next_version(connection: Connection, model: str, used: Collection[str]) -> str:
     ordered = connection.execute(select(table.version).where(table.model == model)).scalars()
+    of_model = deleted_model_versions.c.model == model
+    deleted = connection.execute(select(deleted_model_versions.c.version).where(of_model)).scalar()
     numbers = [int(text) for text in (*used, *ordered) if re.fullmatch("[0-9]{1,9}", text)]
-    return str(max(numbers, default=0) + 1)
+    return str(max([*numbers, deleted or 0]) + 1)
 
 
 def find_job(connection: Connection, job_id: int) -> RowMapping:

@@ -1,5 +1,6 @@
 """Training jobs as the routes use them: rows in the database of the record, chunks of files in a store."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -53,12 +54,16 @@ class TrainingStore:
     Every coroutine raises RequestError 503 `record_unavailable` if database or store cannot be used now.
 
     Nothing is read or written before they are used.
+
+    Attributes:
+        using: Held while a model is put into use, and while a job is deleted: not both at the same time.
     """
 
     def __init__(self, settings: Settings, record: Record) -> None:
         self._record = record
         self._settings = settings
         self._chunks = RecordFiles(record, settings, FOLDER, training_chunks)
+        self.using = asyncio.Lock()
 
     async def read(self, query: Callable[[Connection, *Args], T], *args: *Args) -> T:
         """Runs a query in a thread and returns its result."""
@@ -102,12 +107,15 @@ class TrainingStore:
         return await self._chunks.read(digest)
 
     async def delete_unused(self, now: datetime) -> None:
-        """Deletes chunks of former checkpoints; a failure is logged, and made up for by the next call."""
+        """Deletes chunks of former checkpoints and deleted jobs; a failure is logged, and made up for by the
+        next call.
+        """
         stored = await self._chunks.open()
         try:
-            await self._record.write_all(lambda engine: delete_unused_chunks(engine, stored, now))
+            while await self._record.write_all(lambda engine: delete_unused_chunks(engine, stored, now)):
+                pass
         except RequestError as error:
-            logger.warning("Files of former checkpoints were not deleted: %s", error)
+            logger.warning("Files of former checkpoints and deleted jobs were not deleted: %s", error)
 
     async def run_in_thread(self, function: Callable[[], T]) -> T:
         """Runs a slow function in a thread."""

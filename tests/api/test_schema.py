@@ -117,11 +117,18 @@ def test_answers_about_data_sets_are_as_documented(data_sets_schema, examples):
 
 @pytest.mark.parametrize("examples", [2, slow_case(30)])
 def test_answers_about_training_are_as_documented(training_schema, examples):
-    engineer = training_schema.include(path_regex="^/v1/training/(jobs|workers)")
+    paths = "^/v1/training/(jobs|workers)"
+    engineer = training_schema.include(path_regex=paths, method=["GET", "POST"])
     assert {200, 400, 404, 409} <= set(ask_all(engineer, examples, is_strict=False))
     worker = training_schema.include(path_regex="^/v1/training/worker/")
     key = {"X-API-Key": TRAIN_KEY}
     assert {400, 409} <= set(ask_all(worker, examples, is_strict=False, headers=key))
+
+
+def test_deletions_of_trainings_are_as_documented(training_schema):
+    """After the other tests of the job."""
+    deletion = training_schema.include(path_regex="^/v1/training/jobs", method="DELETE")
+    assert {404} <= set(ask_all(deletion, 5, is_strict=False)) <= {204, 400, 404, 409}
 
 
 def ask_all(

@@ -186,8 +186,15 @@ def test_a_failed_training_says_why_and_is_continued(visit, studio):
     expect(page.locator("#job-reason")).to_contain_text("The disk is full.")
     page.locator("#job-buttons button", has_text="Continue").click()
     expect(page.locator("#job-state")).to_contain_text("waits for a worker")
-    page.locator("button", has_text="Cancel").click()
+    page.locator("#job-buttons button", has_text="Cancel").click()
     expect(page.locator("#job-state")).to_contain_text("cancelled")
+    page.locator("#job-buttons button", has_text="Delete").click()
+    page.locator("#confirm button", has_text="Cancel").click()
+    expect(page.locator("#job-state")).to_contain_text("cancelled")
+    page.locator("#job-buttons button", has_text="Delete").click()
+    expect(page.locator("#confirm-text")).to_contain_text("the report of small_brackets 1 are deleted")
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#no-job")).to_have_text("No training yet.")
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import { translate } from "../shared/language.js";
 import { limitsText } from "../shared/record_text.js";
 import { saveFile } from "../shared/save_file.js";
 import { Credentials } from "../shared/credentials.js";
-import { confirm } from "./confirmation.js";
+import { confirm } from "../shared/confirmation.js";
 import { differences } from "./differences.js";
 import { showChanges, undoButton } from "./latest_changes.js";
 import { ratingWarning } from "./rating_note.js";

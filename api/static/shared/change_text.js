@@ -117,6 +117,8 @@ const SENTENCES = {
     translate("{name} ended the training {job} early, with the best model so far.", { name, ...after }),
   "continue a training": (name, { after }) =>
     translate("{name} continued the failed training {job}.", { name, ...after }),
+  "delete a training": (name, { before }) =>
+    translate("{name} deleted the training {job}: {model} {version}.", { name, ...before }),
   "use a trained model": (name, { after }) =>
     translate("{name} put the model of the training {job} into use: {model} {version}, as {label}.", {
       name,

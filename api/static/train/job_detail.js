@@ -1,5 +1,6 @@
 // One training: its state, curves, predictions, log and result.
 
+import { confirm } from "../shared/confirmation.js";
 import { byId, createElement, setText } from "../shared/dom.js";
 import { formatDecimals, formatNumber, translate } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
@@ -72,14 +73,24 @@ export class JobDetail {
     if (job.used) {
       buttons.push(linkButton(translate("Inspect a photograph"), `./?${new URLSearchParams({ model: job.model })}`, "primary"), linkButton(translate("Open Models"), "models"));
     }
+    if (isEnded(job)) buttons.push(this.#deleteButton(job));
     byId("job-buttons").replaceChildren(...buttons);
   }
 
+  #deleteButton({ model, version, used }) {
+    const text = translate("The log, the checkpoint, the model and the report of {model} {version} are deleted.", { model, version });
+    const stays = used ? translate("The model in the folder of models stays.") : "";
+    return makeButton(translate("Delete"), "", async () => {
+      if (!(await confirm(translate("Delete the training"), `${text} ${stays}`))) return;
+      await this.run(async () => {
+        await this.requests.delete(this.id);
+        location.href = "train";
+      });
+    });
+  }
+
   #button(text, action, className = "") {
-    const button = createElement("button", className, text);
-    button.type = "button";
-    button.dataset.needs = "engineer";
-    button.addEventListener("click", () => this.run(async () => {
+    const button = makeButton(text, className, () => this.run(async () => {
       button.disabled = true;
       await this.requests.change(this.id, action);
       await this.onChanged();
@@ -144,6 +155,14 @@ export class JobDetail {
     event.preventDefault();
     this.run(async () => saveFile(await this.requests.report(this.id), `training-${this.id}-report.html`));
   }
+}
+
+function makeButton(text, className, act) {
+  const button = createElement("button", className, text);
+  button.type = "button";
+  button.dataset.needs = "engineer";
+  button.addEventListener("click", act);
+  return button;
 }
 
 function linkButton(text, href, ...names) {

@@ -47,6 +47,11 @@ export class TrainingRequests extends RecordRequests {
     return this.#post(`v1/training/jobs/${id}/${action}`, null);
   }
 
+  /** Deletes a training that has ended. */
+  async delete(id) {
+    await this.ask(`v1/training/jobs/${id}`, { method: "DELETE" });
+  }
+
   async dataSets() {
     return (await this.json("v1/data-sets")).data_sets;
   }

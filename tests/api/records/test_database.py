@@ -18,6 +18,7 @@ SUMS = ("hour_totals", "station_days")
 LATER_TABLES = (
     *SUMS,
     *("changed_settings", "scheduled_reports", "deliveries"),
+    "deleted_model_versions",
     *(
         "proposal_orders",
         "training_files",
@@ -58,6 +59,7 @@ def test_changed_tables_need_a_migration():
         "0018": "b83959b70df3b0ab",
         "0019": "4d16e1d72659d08d",
         "0020": "cce4534b210c52c6",
+        "0021": "5522ae8c3c771a16",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"

@@ -128,6 +128,7 @@ engineer       POST            /v1/data-sets/{data_set_id}/proposals/training
 engineer       POST            /v1/data-sets/{data_set_id}/versions
 engineer       PUT DELETE      /v1/settings/{name}
 engineer       POST            /v1/training/jobs
+engineer       DELETE          /v1/training/jobs/{job_id}
 engineer       POST            /v1/training/jobs/{job_id}/cancel
 engineer       POST            /v1/training/jobs/{job_id}/continue
 engineer       POST            /v1/training/jobs/{job_id}/stop

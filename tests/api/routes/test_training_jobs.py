@@ -143,6 +143,19 @@ def test_what_does_not_exist_yet(service):
         assert problem(service.post(f"{JOBS}/999999/{name}")) == (404, "job_not_found")
 
 
+def test_a_worker_whose_job_was_deleted_gets_another_one(leased, service):
+    worker, job = leased
+    assert problem(service.delete(f"{JOBS}/{job.id}")) == (409, "job_not_ended")
+    worker.end(job, "failed", "It failed.")
+    assert service.delete(f"{JOBS}/{job.id}").status_code == 204
+    with pytest.raises(LeaseLostError, match="There is no training job"):
+        worker.heartbeat(job, is_training=True, progress={}, events=[])
+    with pytest.raises(LeaseLostError):
+        worker.end(job, "done", "")
+    for path in ("", "/events", "/report"):
+        assert problem(service.get(f"{JOBS}/{job.id}{path}")) == (404, "job_not_found")
+
+
 # === Workers ===
 
 

@@ -39,6 +39,21 @@ def test_a_further_version_becomes_the_candidate(service, models, make_model):
     assert problem(service.post(f"{JOBS}/{job_id}/use")) == (409, "version_exists")
 
 
+def test_the_job_of_a_served_model_is_not_deleted(service, models, make_model):
+    job_id = service.finish_job("parts", make_model("parts", "2"))
+    path = f"{JOBS}/{job_id}"
+    assert service.post(f"{path}/use").status_code == 200
+    assert problem(service.delete(path)) == (409, "model_served")
+    assert service.show(job_id)["state"] == "done"
+    shutil.rmtree(models / "parts" / "2")
+    (models / "parts" / "labels.json").write_text('{"stable": "1"}')
+    assert service.post("/v1/admin/models/parts/reload").status_code == 200
+    answer = service.delete(path)
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert problem(service.delete(path)) == (404, "job_not_found")
+    assert service.show(service.order(service.data_set, model="parts"))["version"] == "3"
+
+
 def test_a_model_that_was_written_before_a_kill_is_used(service, models, make_model):
     model = make_model("parts", "2")
     job_id = service.finish_job("parts", model)
