@@ -54,20 +54,16 @@ def finish_check(
     connection.execute(update(data_set_checks).where(table.data_set_id == data_set_id).values(values))
 
 
-def show_check(connection: Connection, data_set_id: int, now: datetime) -> DataSetCheck:
-    """Returns the latest check.
+def show_check(connection: Connection, data_set_id: int, now: datetime) -> DataSetCheck | None:
+    """Returns the latest check; None if there is none.
 
     Raises:
-        RequestError: 404 if the data set does not exist, or was never checked.
+        RequestError: 404 if the data set does not exist.
     """
     find_data_set(connection, data_set_id)
     row = _find(connection, data_set_id)
     if row is None:
-        raise RequestError(
-            404,
-            "never_checked",
-            f"The data set was never checked. Start it with POST /v1/data-sets/{data_set_id}/check.",
-        )
+        return None
     state = _state(row, now)
     is_interrupted = state != row["state"]
     found: list[ReadFinding] = json.loads(row["findings"])

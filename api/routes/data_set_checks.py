@@ -31,10 +31,12 @@ async def start_check(
     with jobs.open_folder() as folder:
         limits = program_limits(service.settings)
         await jobs.start(folder, CheckJob(data_sets, data_set_id, snapshot, folder.path, limits, who))
-    return await data_sets.read(show_check, data_set_id, datetime.now(UTC))
+    started = await data_sets.read(show_check, data_set_id, datetime.now(UTC))
+    assert started is not None, "its row was just stored"
+    return started
 
 
 @router.get("", responses=document_problems(400, 404, 503), dependencies=READ)
-async def get_check(data_sets: DataSetsDep, data_set_id: DataSetId) -> DataSetCheck:
-    """The latest check with its findings."""
+async def get_check(data_sets: DataSetsDep, data_set_id: DataSetId) -> DataSetCheck | None:
+    """The latest check with its findings; null if there is none."""
     return await data_sets.read(show_check, data_set_id, datetime.now(UTC))

@@ -14,7 +14,7 @@ HEADERS = {
     # A model may come from elsewhere: its page has no access to this service, whatever its script does.
     "Content-Security-Policy": "sandbox allow-scripts; default-src 'none'; img-src data:; "
     "style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'",
+    "frame-ancestors 'self'",
     "Referrer-Policy": "no-referrer",
 }
 

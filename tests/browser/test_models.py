@@ -327,7 +327,7 @@ def test_an_operating_point_is_applied(visit, address):
     enter_key(page)
     card = page.locator("article").nth(1)
     rows = card.locator(".points tbody tr")
-    texts = ["in use", "in use", "Apply", "Apply"]
+    texts = ["in use", "the same decisions", "Apply", "Apply"]
     expect(rows.locator("td:last-child")).to_have_text(texts)
     expect(rows.nth(0)).to_contain_text("of the model")
     cells = rows.nth(2).locator("td")

@@ -130,6 +130,10 @@ def test_a_training_is_ordered_watched_and_ended(visit, studio, tmp_path):
         "0.930",
     ]
     assert contrast(page, "#rating strong") >= 4.5
+    page.locator("#embedded summary").click()
+    report = page.frame_locator("#embedded iframe")
+    expect(report.locator("h1")).to_have_text("Report")
+    assert report.locator("h1").evaluate("() => self.origin") == "null"  # it has no access to the service
     with page.context.expect_page() as opened:
         page.locator("#report").click()
     expect(opened.value.locator("h1")).to_have_text("Report")

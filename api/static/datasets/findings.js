@@ -6,7 +6,6 @@ import { translate, translateCount } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
 
 const REFRESH_MS = 1500;
-const NEVER_CHECKED = 404;
 const MAX_NAMES = 4;
 
 const KINDS = {
@@ -28,9 +27,10 @@ export class Findings {
   async load() {
     clearTimeout(this.waiting);
     try {
-      this.#show(await this.requests.check(this.id));
-    } catch (error) {
-      if (error.status !== NEVER_CHECKED) this.#wait(); // the next request may succeed
+      const check = await this.requests.check(this.id);
+      if (check) this.#show(check);
+    } catch {
+      this.#wait(); // the next request may succeed
     }
   }
 

@@ -64,7 +64,7 @@ export class DataSetRequests {
     return (await this.#json(`${pathOf(id)}/imports`)).imports;
   }
 
-  /** The latest check of the labelled photographs; a ServiceError of status 404 if there is none. */
+  /** The latest check of the labelled photographs; null if there is none. */
   check(id) {
     return this.#json(`${pathOf(id)}/check`);
   }

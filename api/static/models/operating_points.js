@@ -11,28 +11,33 @@ const GOALS = {
   "at most 1 % missed": translate("at most 1 % missed"),
 };
 
+const OWN = "chosen"; // the thresholds of the model
+
 /** The elements that show them; none if the model has none. `apply` as in `thresholdForm`. */
 export function operatingPoints(model, apply) {
   const known = model.manifest.operating_points;
   if (!known) return [];
   const heads = [translate("Threshold"), translate("Good rejected"), translate("Defects missed"), ""];
   const head = createElement("tr", "", ...heads.map((text) => Object.assign(createElement("th", "", text), { scope: "col" })));
-  const rows = known.points.map((point) => pointRow(model, point, apply));
+  const used = known.points.find((point) => isInUse(model, point));
+  const rows = known.points.map((point) => pointRow(model, point, used, apply));
   const table = createElement("table", "points", createElement("thead", "", head), createElement("tbody", "", ...rows));
   const notes = known.points.flatMap(({ note }) => (note ? [` ${note}`] : []));
   const basis = translate("Shares of parts with 95 % intervals, measured on {photographs}.", { photographs: known.measured_on });
   return [createElement("h4", "", translate("Operating points")), table, createElement("p", "hint", basis, ...notes)];
 }
 
-function pointRow(model, point, apply) {
-  const { version, manifest, thresholds } = model;
-  const isOwn = point.goal === "chosen";
-  const limits = isOwn ? manifest.thresholds : { score: point.threshold, review: null };
+function pointRow(model, point, used, apply) {
+  const { version, thresholds } = model;
+  const isOwn = point.goal === OWN;
+  const limits = limitsOf(model, point);
   const goal = GOALS[point.goal] ?? point.goal;
   const name = createElement("td", "", isOwn ? translate("of the model") : goal, createElement("span", "hint", limitsText(limits)));
   const action = createElement("td", "");
-  if (isInUse(model, point, limits)) {
+  if (point === used) {
     action.append(translate("in use"));
+  } else if (isInUse(model, point)) {
+    action.append(translate("the same decisions"));
   } else {
     const button = createElement("button", "", translate("Apply"));
     button.dataset.needs = "engineer";
@@ -46,11 +51,17 @@ function pointRow(model, point, apply) {
 }
 
 /** Whether a version decides by these limits, or by its own ones, which reject and miss equally many parts. */
-function isInUse({ thresholds, manifest }, point, limits) {
+function isInUse(model, point) {
+  const { thresholds, manifest } = model;
+  const limits = limitsOf(model, point);
   if (thresholds.score === limits.score && thresholds.review === limits.review) return true;
   const [own] = manifest.operating_points.points;
   const errors = ({ rejected, missed }) => JSON.stringify([rejected, missed]);
   return thresholds.of_model && thresholds.review === null && errors(point) === errors(own);
+}
+
+function limitsOf({ manifest }, point) {
+  return point.goal === OWN ? manifest.thresholds : { score: point.threshold, review: null };
 }
 
 function shareCell(share) {

@@ -9,6 +9,11 @@ import { ModelRequests } from "./requests.js";
 import { thresholdForm } from "./threshold_form.js";
 
 const LABELS = { stable: translate("answers"), candidate: translate("candidate"), previous: translate("previous") };
+const SPLITS = {
+  train: translate("training photographs, each by models that were not trained on it"),
+  val: translate("validation photographs"),
+  test: translate("test photographs"),
+};
 const REPORT = "report.html";
 
 /**
@@ -44,7 +49,7 @@ function facts({ sha256, manifest, thresholds, signed_by: signedBy }) {
     [translate("Thresholds"), limitsText(thresholds)],
     ...(thresholds.of_model ? [] : [[translate("Of the model"), translate("{limits}; not in use", { limits: limitsText(own) })]]),
     [translate("Rating"), manifest.rating ? levelText(manifest.rating.level) : translate("unknown")],
-    ...(split ? [[translate("Measured on"), split]] : []),
+    ...(split ? [[translate("Measured on"), SPLITS[split] ?? split]] : []),
     ...Object.keys(NAMES).flatMap(measured),
     [translate("Encoder"), encoder ? encoderText(encoder) : translate("trained from random weights")],
     [translate("Trained on"), parent ? translate("version {version} and new photographs", parent) : translate("its own data set")],

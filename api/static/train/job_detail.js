@@ -22,6 +22,7 @@ export class JobDetail {
     this.panelStep = null; // position of the training at which the picture was fetched
     byId("report").href = `v1/training/jobs/${id}/report`;
     byId("report").addEventListener("click", (event) => this.#openReport(event));
+    byId("embedded").addEventListener("toggle", () => this.#embedReport());
   }
 
   /** Fetches what has changed; returns whether the training has ended. */
@@ -101,6 +102,7 @@ export class JobDetail {
   #showOutcome({ outcome }) {
     byId("outcome").hidden = !outcome;
     if (!outcome) return;
+    byId("embedded").hidden = Boolean(this.requests.credentials.key); // a frame cannot send a key
     const { rating, metrics = {}, warnings = [] } = outcome;
     byId("rating").dataset.level = rating?.level ?? "";
     byId("rating").replaceChildren(
@@ -147,6 +149,12 @@ export class JobDetail {
     byId("panel").src = URL.createObjectURL(await this.requests.panel(this.id));
     if (former) URL.revokeObjectURL(former);
     byId("panel-section").hidden = false;
+  }
+
+  /** Loads the report into the frame when it is shown for the first time. */
+  #embedReport() {
+    const frame = byId("embedded").querySelector("iframe");
+    if (byId("embedded").open && !frame.src) frame.src = byId("report").href;
   }
 
   /** Opens the report in a new tab. A link cannot send a key, so with one the report is downloaded. */
