@@ -56,7 +56,9 @@ export class Proposals {
     for (const part of [this.choice, this.train, this.need]) part.dataset.needs = "engineer";
     this.state.setAttribute("role", "status");
     this.trainingState.setAttribute("role", "status");
-    return [this.choice, this.train, this.need, this.trainingState, this.trainingLink, this.bar, this.state, this.problem];
+    const parts = [this.choice, this.train, this.need, this.trainingState, this.trainingLink, this.bar, this.state, this.problem];
+    for (const part of parts) part.hidden = true; // until the models are known
+    return parts;
   }
 
   async #latestRun() {
