@@ -1,12 +1,16 @@
 """The data sets as the routes use them: reading, writing."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
 from typing import TypeVar, TypeVarTuple
 
 from sqlalchemy import Connection, Engine
 
+from api.data_sets.deletion import delete_unused_files
 from api.data_sets.new_file import NewFile
+from api.errors import RequestError
 from api.records.record import Record
 from api.records.record_files import RecordFiles
 from api.records.storage.pictures import PictureStore
@@ -18,6 +22,7 @@ Args = TypeVarTuple("Args")
 T = TypeVar("T")
 FOLDER = "data_sets"
 """Of the files, in the folder of the record or below the URL of its pictures."""
+logger = logging.getLogger(__name__)
 MAX_DECODINGS = 1
 """Pictures of data sets that are decoded at the same time: inspections need the processors and the memory."""
 
@@ -73,6 +78,18 @@ class DataSetStore:
             content = await self.read_file(sha256)
             self._manifest = (sha256, content)
         return content
+
+    async def delete_unused(self) -> None:
+        """Deletes files of deleted data sets; a failure is logged, and made up for by the next call."""
+        stored, after = await self._files.open(), b""
+        try:
+            while True:
+                last = await self._record.write_all(partial(delete_unused_files, stored=stored, after=after))
+                if last is None:
+                    return
+                after = last
+        except RequestError as error:
+            logger.warning("Files of deleted data sets were not deleted: %s", error)
 
     async def stream(self, make: Callable[[Engine, PictureStore], Iterator[bytes]]) -> AsyncIterator[bytes]:
         """Returns the chunks that `make` yields, read in threads; it returns when the first one is read."""

@@ -7,7 +7,6 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    Connection,
     DateTime,
     Dialect,
     Double,
@@ -21,9 +20,10 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
-    event,
     text,
 )
+
+from api.records.append_only import ANNOTATIONS_DELETION, VERSIONS_DELETION, reject_changes
 
 metadata = MetaData()
 
@@ -215,31 +215,7 @@ audit = Table(
     sqlite_autoincrement=True,
 )
 """Append-only: triggers reject changes."""
-SQLITE_TRIGGER = """
-CREATE TRIGGER {0}_is_not_{1}d BEFORE {1} ON {0}
-BEGIN SELECT RAISE(ABORT, '{2} is append-only'); END
-"""
-POSTGRESQL_TRIGGER = """
-CREATE OR REPLACE FUNCTION refuse_to_change_{0}() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN RAISE EXCEPTION '{1} is append-only'; END $$;
-CREATE TRIGGER {0}_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {0}
-FOR EACH STATEMENT EXECUTE FUNCTION refuse_to_change_{0}()
-"""
-
-
-def _reject_changes(table: Table, name: str) -> None:
-    """Adds triggers to a table that reject changes of its rows; `name` is its name in errors."""
-
-    @event.listens_for(table, "after_create")
-    def create_triggers(_table: Table, connection: Connection, **_: Any) -> None:
-        if connection.dialect.name == "postgresql":
-            connection.execute(text(POSTGRESQL_TRIGGER.format(table.name, name)))
-        else:
-            for verb in ("update", "delete"):
-                connection.execute(text(SQLITE_TRIGGER.format(table.name, verb, name)))
-
-
-_reject_changes(audit, "the audit log")
+reject_changes(audit, "the audit log")
 
 
 review_queue = Table(
@@ -403,6 +379,16 @@ data_sets = Table(
     sqlite_autoincrement=True,
 )
 
+deleted_data_sets = Table(
+    "deleted_data_sets",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False, doc="it had; none has it again"),
+    Column("name", Text, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("who", Text, nullable=False),
+)
+"""Data sets that were deleted; a row is added before the rows of the data set may be deleted."""
+
 data_set_files = Table(
     "data_set_files",
     metadata,
@@ -442,6 +428,8 @@ data_set_photographs = Table(
     Index("data_set_photographs_by_data_set", "data_set_id", "id"),
     Index("data_set_photographs_by_label", "data_set_id", "removed_at", "label", "id"),
     _partial_index("data_set_photographs_leased", "leased_to IS NOT NULL", "leased_to"),
+    Index("data_set_photographs_by_file", "sha256"),
+    _partial_index("data_set_photographs_by_mask", "mask IS NOT NULL", "mask"),
     sqlite_autoincrement=True,
 )
 
@@ -460,8 +448,8 @@ data_set_annotations = Table(
     _partial_index("data_set_annotations_by_mask", "mask IS NOT NULL", "mask"),
     sqlite_autoincrement=True,
 )
-"""Append-only: triggers reject changes."""
-_reject_changes(data_set_annotations, "the list of annotations")
+"""Append-only: triggers reject changes, except the deletion with the whole data set."""
+reject_changes(data_set_annotations, *ANNOTATIONS_DELETION)
 
 data_set_versions = Table(
     "data_set_versions",
@@ -478,10 +466,11 @@ data_set_versions = Table(
     Column("classes", Text, nullable=False, doc="JSON: those of the data set at that time"),
     Column("counts", Text, nullable=False, doc="JSON: numbers of photographs, masks and labels"),
     UniqueConstraint("data_set_id", "number", name="data_set_versions_by_number"),
+    Index("data_set_versions_by_file", "digest"),
     sqlite_autoincrement=True,
 )
-"""Append-only: triggers reject changes."""
-_reject_changes(data_set_versions, "the list of versions")
+"""Append-only: triggers reject changes, except the deletion with the whole data set."""
+reject_changes(data_set_versions, *VERSIONS_DELETION)
 
 data_set_imports = Table(
     "data_set_imports",

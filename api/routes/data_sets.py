@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 
 from api.accounts.access import author_of
-from api.data_sets import definitions, recorded_parts
+from api.data_sets import definitions, deletion, recorded_parts
 from api.data_sets.photographs import find_missing
 from api.data_sets.schemas import AddedParts, DataSet, DataSetList, MissingPhotographs
 from api.errors import document_problems
@@ -105,6 +105,24 @@ async def change_data_set(
     change = definitions.change_data_set
     await data_sets.write(change, data_set_id, sent.name, sent.add_classes, author_of(request))
     return await data_sets.read(definitions.show_data_set, data_set_id)
+
+
+@router.delete(
+    "/{data_set_id}",
+    status_code=204,
+    responses=document_problems(400, 404, 409, 503),
+    dependencies=CHANGE,
+)
+async def delete_data_set(
+    request: Request,
+    data_sets: DataSetsDep,
+    data_set_id: DataSetId,
+    name: Annotated[RequiredName, Query(description="of the data set, to confirm what is deleted")],
+) -> None:
+    """Deletes a data set with its photographs, annotations and versions; not while trainings name it."""
+    who, now = author_of(request), datetime.now(UTC)
+    await data_sets.write(deletion.delete_data_set, data_set_id, name, who, now)
+    await data_sets.delete_unused()
 
 
 @router.post(

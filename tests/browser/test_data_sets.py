@@ -116,6 +116,18 @@ def test_single_photographs_are_added_without_labels_and_failures_are_named(visi
     assert photographs(service, number) == {"a": None, "b": None, SCRIPT: None}
 
 
+def test_a_data_set_is_deleted_after_its_name_was_typed(visit, service, create):
+    page = visit(service.address).open(f"datasets?id={create('Old parts')}")
+    page.locator("summary", has_text="Delete the data set").click()
+    page.locator("#deletion input").fill("Old part")
+    page.locator("#deletion button").click()
+    expect(page.locator("#problem")).to_contain_text("Expected that of the data set to be deleted")
+    page.locator("#deletion input").fill("Old parts")
+    page.locator("#deletion button").click()
+    expect(page.locator("#list")).to_be_visible()
+    expect(page.locator("#data-sets")).not_to_contain_text("Old parts")
+
+
 def test_a_photograph_is_pasted(visit, service, create):
     number = create("Pasted")
     page = visit(service.address).open(f"datasets?id={number}")

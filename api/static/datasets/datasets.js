@@ -48,6 +48,11 @@ async function showDataSet() {
     sheet.offer(dataSet);
   }
 
+  byId("deletion").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const { value } = event.target.elements.name;
+    if (await attempt(credentials, () => requests.delete(id, value.trim()))) location.assign("datasets");
+  });
   byId("data-set").hidden = false;
   present(found);
   if (mayChange) new Upload(id, requests, { onImport: () => imports.load(), onAdded: reload });

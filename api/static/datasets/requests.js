@@ -28,6 +28,11 @@ export class DataSetRequests {
     return jobs.filter(({ data_set: dataSet }) => dataSet === Number(id));
   }
 
+  /** Deletes a data set; `name` confirms which one. */
+  delete(id, name) {
+    return this.#ask(`${pathOf(id)}?${new URLSearchParams({ name })}`, { method: "DELETE" });
+  }
+
   addClass(id, name) {
     return this.#json(pathOf(id), "PATCH", { add_classes: [name] });
   }

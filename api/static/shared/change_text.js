@@ -117,6 +117,12 @@ const SENTENCES = {
     translate("{name} ended the training {job} early, with the best model so far.", { name, ...after }),
   "continue a training": (name, { after }) =>
     translate("{name} continued the failed training {job}.", { name, ...after }),
+  "delete a data set": (name, { before }) =>
+    translate("{name} deleted the data set {data_set} with {count} photographs.", {
+      name,
+      data_set: before.name,
+      count: before.photographs,
+    }),
   "delete a training": (name, { before }) =>
     translate("{name} deleted the training {job}: {model} {version}.", { name, ...before }),
   "use a trained model": (name, { after }) =>

@@ -18,7 +18,7 @@ SUMS = ("hour_totals", "station_days")
 LATER_TABLES = (
     *SUMS,
     *("changed_settings", "scheduled_reports", "deliveries"),
-    "deleted_model_versions",
+    *("deleted_model_versions", "deleted_data_sets"),
     *(
         "proposal_orders",
         "training_files",
@@ -60,6 +60,7 @@ def test_changed_tables_need_a_migration():
         "0019": "4d16e1d72659d08d",
         "0020": "cce4534b210c52c6",
         "0021": "5522ae8c3c771a16",
+        "0022": "701f694ddf121550",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"

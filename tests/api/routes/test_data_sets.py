@@ -66,6 +66,21 @@ def test_a_data_set_is_created_and_changed(engineer, create):
     assert [one["what"] for one in changes[:2]] == ["change a data set", "create a data set"]
 
 
+def test_a_data_set_is_deleted_with_its_files(engineer, create):
+    path = create("Housings")
+    photograph = send(engineer, path, 77)
+    folder = engineer.app.state.settings.record_folder
+    stored = next((folder / "data_sets").glob(f"??/*{photograph['sha256']}*"))
+    assert problem(engineer.delete(path)) == (400, "bad_parameter")
+    assert problem(engineer.delete(path, params={"name": "Housing"})) == (400, "name_differs")
+    answer = engineer.delete(path, params={"name": "Housings"})
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert not stored.exists()
+    for gone in (path, f"{path}/photographs", f"{path}/photographs/{photograph['id']}", f"{path}/versions"):
+        assert problem(engineer.get(gone)) == (404, "data_set_not_found")
+    assert problem(engineer.delete(path, params={"name": "Housings"})) == (404, "data_set_not_found")
+
+
 def test_a_photograph_is_stored_as_it_was_sent(engineer, create):
     path, file = create(), photograph_file(1)
     assert engineer.post(f"{path}/missing", json={"sha256": [file.sha256.hex()]}).json()["present"] == []

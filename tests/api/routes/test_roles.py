@@ -117,7 +117,7 @@ engineer       POST            /v1/admin/outbox/retry
 engineer       POST            /v1/admin/outbox/{event_id}/discard
 engineer       POST            /v1/admin/outbox/{event_id}/retry
 engineer       POST            /v1/data-sets
-engineer       PATCH           /v1/data-sets/{data_set_id}
+engineer       PATCH DELETE    /v1/data-sets/{data_set_id}
 engineer       POST            /v1/data-sets/{data_set_id}/archives
 engineer       POST            /v1/data-sets/{data_set_id}/check
 engineer       POST            /v1/data-sets/{data_set_id}/parts

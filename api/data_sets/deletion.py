@@ -1,0 +1,132 @@
+"""Deletion of a data set with all that belongs to it, and of files that no data set has any more."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, Engine, Exists, Table, delete, func, insert, select
+
+from api.data_sets.definitions import find_data_set
+from api.data_sets.job_schemas import ALIVE_S
+from api.errors import RequestError
+from api.records.database import write_transaction
+from api.records.queries import add_audit_entry
+from api.records.storage.pictures import PictureStore
+from api.records.tables import (
+    data_set_annotations,
+    data_set_checks,
+    data_set_files,
+    data_set_imports,
+    data_set_photographs,
+    data_set_proposal_runs,
+    data_set_proposals,
+    data_set_versions,
+    data_sets,
+    deleted_data_sets,
+    training_jobs,
+)
+
+BATCH = 500
+"""Files that are deleted in one transaction: inspections wait meanwhile."""
+MAX_NAMED = 3
+JOBS = {
+    data_set_imports: "An archive is being imported",
+    data_set_checks: "The photographs are being checked",
+    data_set_proposal_runs: "Labels are being proposed",
+}
+"""Tables of jobs in the background, and what to say while one runs."""
+files, photographs, jobs = data_set_files.c, data_set_photographs.c, training_jobs.c
+
+
+def delete_data_set(connection: Connection, data_set_id: int, name: str, who: str, now: datetime) -> None:
+    """Deletes a data set with photographs, annotations and versions; `delete_unused_files` deletes the files.
+
+    Args:
+        connection: In a writing transaction.
+        data_set_id: The data set.
+        name: Its name, as the person who deletes it has typed it.
+        who: Who deletes it.
+        now: The time.
+
+    Raises:
+        RequestError: 404 if it does not exist, 400 if it has another name, 409 if trainings name it or a job
+            works on it.
+    """
+    row = find_data_set(connection, data_set_id)
+    if name != row["name"]:
+        detail = f"The name is {name[:80]!r}. Expected that of the data set to be deleted, {row['name']!r}."
+        raise RequestError(400, "name_differs", detail)
+    _check_unused(connection, data_set_id)
+    _check_idle(connection, data_set_id, now)
+    of_set = photographs.data_set_id == data_set_id
+    count = connection.execute(select(func.count()).where(of_set)).scalar_one()
+    deleted = {"id": data_set_id, "name": row["name"], "at": now, "who": who}
+    connection.execute(insert(deleted_data_sets), deleted)  # the triggers allow the rest from now on
+    ours = select(photographs.id).where(of_set)
+    connection.execute(delete(data_set_annotations).where(data_set_annotations.c.photograph_id.in_(ours)))
+    for table in (data_set_proposals, *JOBS, data_set_versions, data_set_photographs):
+        connection.execute(delete(table).where(table.c.data_set_id == data_set_id))
+    connection.execute(delete(data_sets).where(data_sets.c.id == data_set_id))
+    before = {"data_set": data_set_id, "name": row["name"], "photographs": count}
+    add_audit_entry(connection, who, "delete a data set", before=before)
+
+
+def _check_unused(connection: Connection, data_set_id: int) -> None:
+    """Raises a RequestError if trainings name the data set: they show what a model was trained on."""
+    named = select(jobs.id, jobs.model, jobs.version).where(jobs.data_set_id == data_set_id)
+    found = connection.execute(named.order_by(jobs.id)).all()
+    if found:
+        shown = [f"{model} {version} (training {job_id})" for job_id, model, version in found[:MAX_NAMED]]
+        more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+        detail = (
+            f"Trainings of models use this data set: {', '.join(shown)}{more}. Delete the trainings first; "
+            "that of a model that is served cannot be deleted."
+        )
+        raise RequestError(409, "data_set_used", detail)
+
+
+def _check_idle(connection: Connection, data_set_id: int, now: datetime) -> None:
+    """Raises a RequestError if a job in the background works on the data set."""
+    alive_since = now - timedelta(seconds=ALIVE_S)
+    for table, text in JOBS.items():
+        running = select(table.c.state).where(
+            table.c.data_set_id == data_set_id, table.c.state == "running", table.c.alive_at >= alive_since
+        )
+        if connection.execute(running.limit(1)).first() is not None:
+            raise RequestError(409, "data_set_busy", f"{text}. Wait for its end, then delete the data set.")
+
+
+# === Files ===
+
+
+def delete_unused_files(engine: Engine, stored: PictureStore, after: bytes = b"") -> bytes | None:
+    """Deletes some files that no photograph, annotation or version has.
+
+    The files are deleted within the transaction: an upload of the same file waits for it and stores its file
+    again. A file whose row survives a failure has no use and is found again.
+
+    Args:
+        engine: The database.
+        stored: The store of the files.
+        after: The last digest of the call before.
+
+    Returns:
+        The last digest, for the next call; None after the last ones.
+    """
+    with write_transaction(engine) as connection:
+        unused = select(files.sha256).where(files.sha256 > after, *(~used for used in _uses()))
+        chosen = unused.order_by(files.sha256).limit(BATCH)
+        found = [bytes(sha256) for sha256 in connection.execute(chosen).scalars()]
+        connection.execute(delete(data_set_files).where(files.sha256.in_(found)))
+        stored.delete(*found)
+    return found[-1] if len(found) == BATCH else None
+
+
+def _uses() -> Iterator[Exists]:
+    columns: tuple[tuple[Table, str], ...] = (
+        (data_set_photographs, "sha256"),
+        (data_set_photographs, "mask"),
+        (data_set_annotations, "mask"),
+        (data_set_versions, "digest"),
+    )
+    for table, name in columns:
+        yield select(table.c.id).where(table.c[name] == files.sha256).exists()
