@@ -142,21 +142,16 @@ def _is_run(data_set_id: int, started_at: datetime) -> ColumnElement[bool]:
     return (runs.data_set_id == data_set_id) & (runs.started_at == started_at) & (runs.state == "running")
 
 
-def show_run(connection: Connection, data_set_id: int, now: datetime) -> ProposalRun:
-    """Returns the latest run.
+def show_run(connection: Connection, data_set_id: int, now: datetime) -> ProposalRun | None:
+    """Returns the latest run; None if there is none.
 
     Raises:
-        RequestError: 404 if the data set does not exist, or no labels were ever proposed.
+        RequestError: 404 if the data set does not exist.
     """
     find_data_set(connection, data_set_id)
     row = _find_run(connection, data_set_id)
     if row is None:
-        raise RequestError(
-            404,
-            "never_proposed",
-            "No labels of the data set were ever proposed. Start it with POST "
-            f"/v1/data-sets/{data_set_id}/proposals.",
-        )
+        return None
     state = _state(row, now)
     is_interrupted = state != row["state"]
     names = ("started_at", "started_by", "model", "version", "photographs", "done", "proposed")

@@ -77,7 +77,9 @@ async def start_proposals(
     chosen = AskedModel(asked.model, asked.version, asked.training_job)
     model = await choose_model(service, training, data_set_id, chosen)
     await proposal_start.start_proposals(service, data_set_id, model, author_of(request))
-    return await data_sets.read(show_run, data_set_id, datetime.now(UTC))
+    started = await data_sets.read(show_run, data_set_id, datetime.now(UTC))
+    assert started is not None, "its row was just stored"
+    return started
 
 
 @router.get("/proposals/models", responses=document_problems(400, 404, 503), dependencies=READ)
@@ -89,8 +91,8 @@ async def list_proposing_models(
 
 
 @router.get("/proposals", responses=document_problems(400, 404, 503), dependencies=READ)
-async def get_proposals(data_sets: DataSetsDep, data_set_id: DataSetId) -> ProposalRun:
-    """The latest run, with what it has done so far."""
+async def get_proposals(data_sets: DataSetsDep, data_set_id: DataSetId) -> ProposalRun | None:
+    """The latest run, with what it has done so far; null if there is none."""
     return await data_sets.read(show_run, data_set_id, datetime.now(UTC))
 
 

@@ -9,7 +9,7 @@ export class ProposalRequests extends RecordRequests {
     this.path = `v1/data-sets/${dataSet}/proposals`;
   }
 
-  /** The latest run; a ServiceError of status 404 if there is none. */
+  /** The latest run; null if there is none. */
   async run() {
     return this.json(this.path);
   }

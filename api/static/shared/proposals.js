@@ -6,7 +6,6 @@ import { timeText } from "./plant_time.js";
 
 const RUN_MS = 1000; // between two requests while a model proposes
 const TRAINING_MS = 4000; // while it is trained
-const NEVER_PROPOSED = 404;
 const UNFINISHED = ["queued", "leased", "running"]; // states of a training
 
 export class Proposals {
@@ -26,7 +25,7 @@ export class Proposals {
     clearTimeout(this.waiting);
     const before = this.run;
     try {
-      [this.run, this.training] = await Promise.all([this.#latestRun(), this.requests.training()]);
+      [this.run, this.training] = await Promise.all([this.requests.run(), this.requests.training()]);
       const isOther = this.run?.started_at !== before?.started_at || this.run?.state !== before?.state;
       if (isOther || !this.models.length) this.#offer(await this.requests.models());
       if (isOther) this.onRun(this.run);
@@ -59,15 +58,6 @@ export class Proposals {
     const parts = [this.choice, this.train, this.need, this.trainingState, this.trainingLink, this.bar, this.state, this.problem];
     for (const part of parts) part.hidden = true; // until the models are known
     return parts;
-  }
-
-  async #latestRun() {
-    try {
-      return await this.requests.run();
-    } catch (error) {
-      if (error.status === NEVER_PROPOSED) return null;
-      throw error;
-    }
   }
 
   /** Offers the models; the choice of the user stays. */

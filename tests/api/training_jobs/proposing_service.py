@@ -35,8 +35,8 @@ class ProposingService(TrainingService):
     def wait_for_proposals(self):
         """Returns the latest run after its end."""
         for _ in range(6000):
-            answer = self.get(f"{self.path}/proposals")
-            if answer.status_code == 200 and answer.json()["state"] != "running":
-                return answer.json()
+            run = self.get(f"{self.path}/proposals").json()
+            if run is not None and run["state"] != "running":
+                return run
             time.sleep(0.01)
-        raise AssertionError(answer.json())
+        raise AssertionError(run)
