@@ -1,46 +1,60 @@
 """Rows of proposals: those of the latest run for each data set, and the run itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, RowMapping, Select, delete, exists, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, exists, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from api.data_sets.definitions import find_data_set
 from api.data_sets.job_schemas import ALIVE_S, JobState, ProposalRun
 from api.data_sets.photographs import find_photograph
 from api.data_sets.proposed_labels import NewProposal
-from api.data_sets.schemas import ProposalReason
 from api.errors import RequestError
 from api.records.queries import add_audit_entry
 from api.records.tables import data_set_photographs, data_set_proposal_runs, data_set_proposals
 from segdec.schemas import ModelIdentity
 
 INTERRUPTED = "The service was stopped while it proposed labels. Start it again: proposals made before stay."
-REASONS: tuple[ProposalReason, ...] = ("unlike_training", "uncertain", "sure")
 table, runs, photographs = data_set_proposals.c, data_set_proposal_runs.c, data_set_photographs.c
 
 
 @dataclass(frozen=True)
-class UnlabelledPhotograph:
-    """A photograph without a label."""
+class ListedPhotograph:
+    """A photograph of a data set, and the digest of its file."""
 
     id: int
     name: str
     sha256: bytes
 
 
-def list_unlabelled(connection: Connection, data_set_id: int) -> list[UnlabelledPhotograph]:
+def list_unlabelled(connection: Connection, data_set_id: int) -> list[ListedPhotograph]:
     """Returns the photographs without a label, in the order in which they were added."""
-    chosen = select(photographs.id, photographs.name, photographs.sha256)
-    chosen = chosen.where(photographs.data_set_id == data_set_id, _is_unlabelled())
-    rows = connection.execute(chosen.order_by(photographs.id))
-    return [UnlabelledPhotograph(row.id, row.name, bytes(row.sha256)) for row in rows]
+    return _list_photographs(connection, data_set_id, _is_unlabelled())
+
+
+def list_labelled(connection: Connection, data_set_id: int, count: int) -> list[ListedPhotograph]:
+    """Returns at most `count` of the photographs with a label, evenly over the order of adding."""
+    every = _list_photographs(connection, data_set_id, photographs.label.is_not(None) & _is_present())
+    return every[:: max(1, -(-len(every) // count))]
+
+
+def _list_photographs(
+    connection: Connection, data_set_id: int, chosen: ColumnElement[bool]
+) -> list[ListedPhotograph]:
+    listed = select(photographs.id, photographs.name, photographs.sha256)
+    listed = listed.where(photographs.data_set_id == data_set_id, chosen).order_by(photographs.id)
+    rows = connection.execute(listed)
+    return [ListedPhotograph(row.id, row.name, bytes(row.sha256)) for row in rows]
 
 
 def _is_unlabelled() -> ColumnElement[bool]:
-    return photographs.label.is_(None) & photographs.removed_at.is_(None)
+    return photographs.label.is_(None) & _is_present()
+
+
+def _is_present() -> ColumnElement[bool]:
+    return photographs.removed_at.is_(None)
 
 
 # === The run ===
@@ -79,6 +93,8 @@ def add_proposal(
 ) -> None:
     """Adds a proposal of the run that was started then, unless the photograph has got a label meanwhile.
 
+    Until `order_proposals` the rank is how sure the model is.
+
     Raises:
         RequestError: 409 if another run has replaced it.
     """
@@ -92,7 +108,38 @@ def add_proposal(
     values = {"photograph_id": photograph_id, "data_set_id": data_set_id, "made_at": now}
     content = {name: getattr(new, name) for name in ("label", "score", "distance", "reason", "mask")}
     model = {"model": row["model"], "version": row["version"]}
-    connection.execute(insert(data_set_proposals), {**values, **content, **model})
+    connection.execute(insert(data_set_proposals), {**values, **content, **model, "rank": new.certainty})
+
+
+def order_proposals(
+    connection: Connection,
+    data_set_id: int,
+    started_at: datetime,
+    photograph_ids: Sequence[int],
+    different: Sequence[int],
+    now: datetime,
+) -> None:
+    """Sets the order of the proposals of the run that was started then.
+
+    Args:
+        connection: In a writing transaction.
+        data_set_id: The data set.
+        started_at: Start of the run.
+        photograph_ids: In their order.
+        different: Those among them whose reason becomes `different`.
+        now: The time.
+
+    Raises:
+        RequestError: 409 if another run has replaced it.
+    """
+    _check_replaced(keep_run_alive(connection, data_set_id, started_at, now))
+    ranked = update(data_set_proposals).where(table.photograph_id == bindparam("photograph"))
+    places = [{"photograph": one, "rank": place} for place, one in enumerate(photograph_ids)]
+    if places:
+        connection.execute(ranked.values(rank=bindparam("rank")), places)
+    if different:
+        named = ranked.values(reason="different")
+        connection.execute(named, [{"photograph": one} for one in different])
 
 
 def leave_out(
@@ -114,15 +161,20 @@ def _count(
 ) -> None:
     chosen = update(data_set_proposal_runs).where(_is_run(data_set_id, started_at))
     counts = {"proposed": runs.proposed + proposed, "left_out": runs.left_out + left_out}
-    if not connection.execute(chosen.values(done=runs.done + 1, alive_at=now, **counts)).rowcount:
-        raise RequestError(409, "proposals_replaced", "Another run has replaced this one.")
-
-
-def keep_run_alive(connection: Connection, data_set_id: int, started_at: datetime, now: datetime) -> None:
-    """States that a run is in progress."""
-    connection.execute(
-        update(data_set_proposal_runs).where(_is_run(data_set_id, started_at)).values(alive_at=now)
+    _check_replaced(
+        connection.execute(chosen.values(done=runs.done + 1, alive_at=now, **counts)).rowcount > 0
     )
+
+
+def keep_run_alive(connection: Connection, data_set_id: int, started_at: datetime, now: datetime) -> bool:
+    """States that a run is in progress; returns whether it still is."""
+    chosen = update(data_set_proposal_runs).where(_is_run(data_set_id, started_at))
+    return connection.execute(chosen.values(alive_at=now)).rowcount > 0
+
+
+def _check_replaced(is_run: bool) -> None:
+    if not is_run:
+        raise RequestError(409, "proposals_replaced", "Another run has replaced this one.")
 
 
 def finish_run(
@@ -180,13 +232,11 @@ def _state(row: RowMapping, now: datetime) -> JobState:
 def most_useful_first(data_set_id: int, waiting: Select[tuple[int]]) -> Iterator[Select[tuple[int]]]:
     """Yields `waiting`, a selection of photographs of a data set, in parts; the most useful ones come first.
 
-    First photographs unlike the training, then uncertain ones, then those about which the model is sure, each
-    nearest to the threshold first; last those without a proposal. An index has the proposals in this order.
+    First those with a proposal, by their rank, for which there is an index; then the others.
     """
     of_photograph = table.photograph_id == photographs.id
     proposed = waiting.join(data_set_proposals, of_photograph).where(table.data_set_id == data_set_id)
-    for reason in REASONS:
-        yield proposed.where(table.reason == reason).order_by(table.distance, table.photograph_id)
+    yield proposed.order_by(table.rank, table.photograph_id)
     yield waiting.where(~exists().where(of_photograph)).order_by(photographs.id)
 
 

@@ -37,6 +37,13 @@ class NewProposal:
     reason: ProposalReason
     mask: bytes | None = None
 
+    @property
+    def certainty(self) -> float:
+        """How sure the model is, in log-odds: 0 about a photograph unlike those of the training."""
+        if self.reason == "unlike_training" or self.distance is None:
+            return 0.0
+        return min(self.distance, UNCERTAIN_LOG_ODDS) if self.reason == "uncertain" else self.distance
+
 
 def make_proposal(result: BackgroundResult, model: ModelConfig, classes: Sequence[str]) -> NewProposal:
     """Returns the proposal for a photograph. Slow, so call it in a thread.

@@ -13,7 +13,7 @@ proposed, or it is the review of an inspection.
 """
 
 
-ProposalReason = Literal["uncertain", "unlike_training", "sure"]
+ProposalReason = Literal["uncertain", "unlike_training", "different", "sure"]
 
 
 class Proposal(AnswerPart):
@@ -27,7 +27,8 @@ class Proposal(AnswerPart):
     version: str
     reason: ProposalReason = Field(
         description="uncertain: the score is close to the threshold; unlike_training: the photograph is "
-        "unlike those of the training"
+        "unlike those of the training; different: the model is sure, but the photograph differs from those "
+        "that are labelled, so it comes before some that are uncertain"
     )
     has_mask: bool
 

@@ -1,8 +1,11 @@
 """Runs a model on photographs of data sets, while inspections go first."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,9 @@ from api.settings import Settings
 from segdec.artifact import Comparison, compare_photograph, compare_surface
 from segdec.engines import Logits
 from segdec.inference.postprocessing import Prediction
+from segdec.photograph_check import Vector, measure_photograph
+
+Answer = TypeVar("Answer")
 
 QUIET_S = 0.02
 """Time between two looks whether the service inspects photographs."""
@@ -32,18 +38,23 @@ class BackgroundResult:
     Attributes:
         prediction: Never `review`; None if the photograph is refused.
         unlike: How it is unlike the photographs of the training; None if it is like them.
+        measured: What `measure_photograph` measures, for comparisons with other photographs.
     """
 
     prediction: Prediction | None
     unlike: str | None
+    measured: Mapping[str, Vector] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A decoded photograph: its size, the input of the network, how it compares with the training."""
+    """A decoded photograph: its size, the input of the network, its measures, how it compares with the
+    training.
+    """
 
     size: tuple[int, int]
     image: NDArray[np.uint8]
+    measured: Mapping[str, Vector]
     comparison: Comparison
 
 
@@ -74,10 +85,17 @@ class BackgroundInspector:
             ImageError: If it cannot be decoded, or is larger than the service accepts.
             RequestError: 413 if the memory does not suffice for it.
         """
+        return await self._call_when_idle(partial(self._inspect, model, photograph))
+
+    async def measure(self, model: ServedModel, photograph: EncodedPhotograph) -> Mapping[str, Vector]:
+        """Measures a photograph as `inspect` does, without an inspection; raises as that."""
+        return await self._call_when_idle(partial(self._measure, model, photograph))
+
+    async def _call_when_idle(self, call: Callable[[], Awaitable[Answer]]) -> Answer:
         while True:
             await self._wait_until_idle()
             try:
-                return await self._inspect(model, photograph)
+                return await call()
             except MemoryFullError:
                 await asyncio.sleep(MEMORY_RETRY_S)
 
@@ -88,17 +106,26 @@ class BackgroundInspector:
             await asyncio.sleep(QUIET_S)
 
     async def _inspect(self, model: ServedModel, photograph: EncodedPhotograph) -> BackgroundResult:
+        async with self._prepared(model, photograph) as prepared:
+            unlike = prepared.comparison.reason
+            if unlike is not None and self._is_refused:
+                return BackgroundResult(None, unlike, prepared.measured)
+            infer = partial(model.predictor.infer, prepared.image[np.newaxis])
+            logits = await self._inference_thread.call(infer, when_idle=True)
+            return await asyncio.to_thread(self._interpret, model.predictor, prepared, logits)
+
+    async def _measure(self, model: ServedModel, photograph: EncodedPhotograph) -> Mapping[str, Vector]:
+        async with self._prepared(model, photograph) as prepared:
+            return prepared.measured
+
+    @asynccontextmanager
+    async def _prepared(self, model: ServedModel, photograph: EncodedPhotograph) -> AsyncIterator[_Prepared]:
+        """Decodes a photograph; its memory is reserved and the model in use until the end of the block."""
         reserved: list[PhotographCost] = []
         reserve = partial(self._reserve, model, photograph.name, reserved)
         try:
             with model.usage:
-                prepared = await asyncio.to_thread(self._prepare, model.predictor, photograph, reserve)
-                unlike = prepared.comparison.reason
-                if unlike is not None and self._is_refused:
-                    return BackgroundResult(None, unlike)
-                infer = partial(model.predictor.infer, prepared.image[np.newaxis])
-                logits = await self._inference_thread.call(infer, when_idle=True)
-                return await asyncio.to_thread(self._interpret, model.predictor, prepared, logits)
+                yield await asyncio.to_thread(self._prepare, model.predictor, photograph, reserve)
         finally:
             for cost in reserved:
                 self._memory.release(cost)
@@ -124,13 +151,14 @@ class BackgroundInspector:
         decoded = photograph.decode(self._settings, predictor.config.input.white_level, reserve)
         image = predictor.prepare(decoded.pixels)
         comparison = compare_photograph(predictor.config, decoded, image)
-        return _Prepared((decoded.pixels.shape[0], decoded.pixels.shape[1]), image, comparison)
+        size = decoded.pixels.shape[0], decoded.pixels.shape[1]
+        return _Prepared(size, image, comparison.measured or measure_photograph(image), comparison)
 
     def _interpret(self, predictor: ImagePredictor, prepared: _Prepared, logits: Logits) -> BackgroundResult:
         config, comparison = predictor.config, prepared.comparison
         surface = compare_surface(config, logits.surface_of(0), comparison.measured)
         unlike = comparison.reason or surface.reason
         if unlike is not None and self._is_refused:
-            return BackgroundResult(None, unlike)
-        threshold = config.thresholds.score
-        return BackgroundResult(predictor.interpret(logits, 0, prepared.size, threshold=threshold), unlike)
+            return BackgroundResult(None, unlike, prepared.measured)
+        prediction = predictor.interpret(logits, 0, prepared.size, threshold=config.thresholds.score)
+        return BackgroundResult(prediction, unlike, prepared.measured)

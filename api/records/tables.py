@@ -539,11 +539,12 @@ data_set_proposals = Table(
     Column("label", Text, doc="null: the model refused the photograph"),
     Column("score", Double),
     Column("distance", Double, doc="between score and threshold, in log-odds"),
-    Column("reason", Text, nullable=False, doc="uncertain, unlike_training or sure"),
+    Column("reason", Text, nullable=False, doc="uncertain, unlike_training, different or sure"),
+    Column("rank", Double, nullable=False, server_default="0", doc="the lowest one is labelled first"),
     Column("mask", LargeBinary, doc="PNG of class values; it goes with the row, unlike a stored file"),
     Column("model", Text, nullable=False),
     Column("version", Text, nullable=False),
-    Index("data_set_proposals_by_reason", "data_set_id", "reason", "distance", "photograph_id"),
+    Index("data_set_proposals_by_rank", "data_set_id", "rank", "photograph_id"),
 )
 """What a model says about photographs; never an annotation by itself."""
 

@@ -5,6 +5,7 @@ import { formatDecimals, translate } from "../shared/language.js";
 const REASONS = {
   uncertain: translate("The model is uncertain."),
   unlike_training: translate("The photograph is unlike those of the training."),
+  different: translate("The model is sure. The photograph differs from those labelled so far."),
 };
 
 /** The text of a proposal {label, score, model, version, reason}. */

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from sqlalchemy import select
+from sqlalchemy import insert, inspect, select, text
 
 from api.data_sets.definitions import create_data_set
 from api.data_sets.photograph_leases import Labeller, lease_next, lease_photograph
@@ -17,16 +17,19 @@ from api.data_sets.proposals import (
     finish_run,
     keep_run_alive,
     leave_out,
+    list_labelled,
     list_unlabelled,
     most_useful_first,
+    order_proposals,
     show_run,
     start_run,
 )
 from api.data_sets.proposed_labels import NewProposal, find_value, make_proposal, measure_distance
 from api.errors import RequestError
 from api.inspection.background_inspector import BackgroundResult
-from api.records.database import write_transaction
+from api.records.database import migrate, write_transaction
 from api.records.tables import data_set_photographs as photographs
+from api.records.tables import data_set_proposals
 from segdec.config import Calibration, Thresholds
 from segdec.images import decode_mask_values
 from segdec.schemas import ModelIdentity
@@ -157,6 +160,34 @@ def test_proposals_of_another_data_set_do_not_matter(filled):
     assert [one.id for one in leased] == [number]
 
 
+def test_a_run_sets_the_order_and_says_which_photographs_differ(filled):
+    ids = {name: filled.add(at, name=name).id for at, name in enumerate(["sure", "near", "far"])}
+    start(filled, 3)
+    for name, new in {"sure": SURE, "near": NEAR, "far": replace(SURE, distance=9.0)}.items():
+        propose(filled, ids[name], new)
+    ordered = [ids[name] for name in ("far", "sure", "near")]
+    filled.write(order_proposals, NOW, ordered, [ids["far"]], NOW)
+    leased = filled.write(lease_next, Labeller("a tab", "Ada"), 5, [], NOW).photographs
+    assert [(one.name, one.proposal.reason) for one in leased] == [
+        ("far", "different"),
+        ("sure", "sure"),
+        ("near", "uncertain"),
+    ]
+    later = NOW + timedelta(seconds=500)
+    start(filled, now=later)
+    with pytest.raises(RequestError, match="Another run has replaced"):
+        filled.write(order_proposals, NOW, ordered, [], later)
+
+
+def test_labelled_photographs_are_listed_evenly(filled):
+    ids = [filled.add(number).id for number in range(7)]
+    for number in ids[:6]:
+        filled.annotate(number, "good")
+    filled.write(remove_photograph, ids[5], "Ada", NOW)
+    assert [one.id for one in filled.read(list_labelled, 9)] == ids[:5]
+    assert [one.id for one in filled.read(list_labelled, 3)] == [ids[0], ids[2], ids[4]]
+
+
 @sqlite_only
 def test_the_order_of_proposals_is_that_of_an_index(filled):
     number = filled.add(1).id
@@ -170,8 +201,28 @@ def test_the_order_of_proposals_is_that_of_an_index(filled):
     with filled.engine.connect() as connection:
         plans = explain(connection, choose, filled.id)
     steps = [step for plan in plans.values() for step in plan]
-    assert any("data_set_proposals_by_reason" in step for step in steps)
+    assert any("data_set_proposals_by_rank" in step for step in steps)
     assert not [step for step in steps if step.startswith("SCAN data_set") or "TEMP B-TREE" in step]
+
+
+def test_proposals_of_an_earlier_version_keep_their_order(filled):
+    kept = {"sure": 4.0, "uncertain": 0.5, "unlike_training": None}
+    ids = {reason: filled.add(number).id for number, reason in enumerate(kept)}
+    with write_transaction(filled.engine) as connection:
+        for reason, distance in kept.items():
+            facts = {"photograph_id": ids[reason], "data_set_id": filled.id, "made_at": NOW}
+            content = {"reason": reason, "distance": distance, "model": "brackets", "version": "2"}
+            connection.execute(insert(data_set_proposals), {**facts, **content})
+        connection.execute(text("DROP INDEX data_set_proposals_by_rank"))
+        connection.execute(text("ALTER TABLE data_set_proposals DROP COLUMN rank"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0022'"))
+    migrate(filled.engine)
+    proposals = data_set_proposals.c
+    with filled.engine.connect() as connection:
+        ordered = connection.execute(select(proposals.reason).order_by(proposals.rank)).scalars().all()
+        indexes = {one["name"] for one in inspect(connection).get_indexes("data_set_proposals")}
+    assert ordered == ["unlike_training", "uncertain", "sure"]
+    assert indexes == {"data_set_proposals_by_rank"}
 
 
 # === What a prediction proposes ===
@@ -233,6 +284,12 @@ def test_what_is_unlike_the_training_says_so_with_or_without_a_prediction():
     assert make_proposal(BackgroundResult(None, "darker"), model, ["scratch"]) == UNLIKE
     new = make_proposal(BackgroundResult(prediction, "darker"), model, ["scratch"])
     assert (new.label, new.reason) == ("scratch", "unlike_training")
+
+
+def test_a_model_is_least_certain_about_what_is_unlike_its_training():
+    assert (SURE.certainty, NEAR.certainty, UNLIKE.certainty) == (4.6, 0.4, 0.0)
+    assert replace(SURE, reason="unlike_training").certainty == 0
+    assert replace(SURE, reason="uncertain").certainty == 1, "for review, but far from the threshold"
 
 
 def test_distances_are_exact_where_scores_round_and_finite_for_any_threshold():

@@ -46,6 +46,22 @@ def test_it_waits_while_photographs_are_inspected_but_not_forever(client, servic
     assert len(waits) == 3 + limit
 
 
+def test_a_photograph_is_measured_as_in_an_inspection_but_without_one(client, service, part, predictor):
+    measured = inspect(client, service, part).measured
+    predictor.failure = RuntimeError("the network fails")
+
+    async def measure():
+        model = service.find_model()
+        return await service.background_inspector.measure(model, EncodedPhotograph(part, "one"))
+
+    found = client.run(measure)
+    assert set(found) >= {"brightness", "layout", "texture"}
+    for name, vector in found.items():
+        np.testing.assert_array_equal(vector, measured[name])
+    assert service.memory.reserved_bytes == 0
+    assert service.find_model().usage.count == 0
+
+
 def test_it_waits_for_memory(client, service, part, monkeypatch):
     taken = PhotographCost(service.memory.available_bytes, 0.0)
     service.memory.reserve(taken)

@@ -3,6 +3,7 @@
 import time
 import uuid
 
+import numpy as np
 import pytest
 
 from segdec.errors import ImageError, SegdecError
@@ -178,6 +179,36 @@ def test_a_photograph_unlike_the_training_is_the_first_one(tmp_path, grey_traini
     proposal = shown[0]["proposal"]
     assert (proposal["label"], proposal["reason"]) == (label, "unlike_training")
     assert (proposal["score"] is None) == (label is None)
+
+
+def test_photographs_like_each_other_or_like_a_labelled_one_come_later(engineer, path):
+    noise = np.random.default_rng(0).integers(0, 172, (24, 40, 1), np.uint8)
+    labelled = add(engineer, path, "labelled", 171)
+    for name, brightness in {"near": 150, "sure": 170, "sure, too": 172}.items():
+        add(engineer, path, name, brightness)
+    engineer.post(f"{path}/photographs?name=noise", content=encode_png(noise), headers=PNG)
+    body = {"label": "scratch", "based_on": None}
+    engineer.put(f"{path}/photographs/{labelled}/annotation", json=body)
+    assert propose(engineer, path)["proposed"] == 4
+    shown = next_ones(engineer, path)
+    assert [(one["name"], one["proposal"]["reason"]) for one in shown[:2]] == [
+        ("noise", "different"),
+        ("near", "uncertain"),
+    ]
+    assert {one["proposal"]["reason"] for one in shown[2:]} == {"sure"}
+
+
+def test_a_labelled_photograph_that_cannot_be_decoded_does_not_end_the_run(engineer, path, monkeypatch):
+    labelled = add(engineer, path, "labelled", 204)
+    engineer.put(f"{path}/photographs/{labelled}/annotation", json={"label": "good", "based_on": None})
+    add(engineer, path, "one", 130)
+
+    async def refuse(*_):
+        raise ImageError("It is not usable.", code="undecodable")
+
+    monkeypatch.setattr(engineer.app.state.service.background_inspector, "measure", refuse)
+    done = propose(engineer, path)
+    assert (done["state"], done["proposed"], done["left_out"]) == ("done", 1, 0)
 
 
 def test_names_that_people_chose_are_only_text(engineer):
