@@ -135,6 +135,8 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     add("out", type=Path, metavar="OUT", help="folder to create, of the layout manifest")
     lines = "file to write: a JSON object on each line for each problem (place, text, name)"
     add("--problems", type=Path, metavar="FILE", help=lines)
+    bad = "give no photograph a split if the file splits.txt is invalid, and print a note"
+    add("--skip-bad-split-file", action="store_true", help=bad)
     every = "all photographs below ROOT, with the label ignore, whatever folders and annotations state"
     add("--unlabelled", action="store_true", help=every)
     parser.set_defaults(command=commands.convert)

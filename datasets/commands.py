@@ -29,7 +29,7 @@ from datasets.sample import Dataset
 from datasets.sharding.packing import check_output
 from datasets.sharding.packing import pack as write_shards
 from datasets.sharding.shard_plan import packable
-from datasets.splitting import TEST_FRACTION, write_splits
+from datasets.splitting import TEST_FRACTION, has_own_split, without_split, write_splits
 from segdec.command_line.service_keys import explain_key_errors, read_key
 from segdec.errors import DatasetError
 from segdec.images import write_png
@@ -154,7 +154,11 @@ def pack(options: argparse.Namespace) -> None:
 def convert(options: argparse.Namespace) -> None:
     """Writes the data set as a folder of the layout `manifest`."""
     _check_new(options.out)
-    dataset = list_photographs(Path(options.root)) if options.unlabelled else _load(options, options.splits)
+    if options.unlabelled:
+        dataset = list_photographs(Path(options.root))
+    else:
+        loaded = _load(options, options.splits, skip_bad_split_file=options.skip_bad_split_file)
+        dataset = _with_own_split(options, loaded)
     checked = _check(options, convertible(dataset), ANY_WHITE_LEVEL)
     if options.problems is not None:
         with _writing(f"The list {options.problems}", "--problems"):
@@ -237,7 +241,13 @@ def unpack(options: argparse.Namespace) -> None:
     print(f"{count} files in {options.out}")
 
 
-def _load(options: argparse.Namespace, splits: Path | None) -> Dataset:
+def _with_own_split(options: argparse.Namespace, dataset: Dataset) -> Dataset:
+    """Removes the default split: it changes with the photographs, and training makes a better one."""
+    own = options.splits is not None or options.layout == SHARDS or has_own_split(dataset, Path(options.root))
+    return dataset if own else without_split(dataset)
+
+
+def _load(options: argparse.Namespace, splits: Path | None, *, skip_bad_split_file: bool = False) -> Dataset:
     if options.layout == AUTO:
         if not is_url(options.root):
             options.root = find_root(Path(options.root))
@@ -253,6 +263,7 @@ def _load(options: argparse.Namespace, splits: Path | None) -> Dataset:
         invert_masks=options.invert_masks,
         annotator=options.annotator,
         strict=options.strict,
+        skip_bad_split_file=skip_bad_split_file,
     )
 
 

@@ -19,7 +19,7 @@ from datasets.layouts import (
 )
 from datasets.reviewed import add_reviewed
 from datasets.sample import Dataset, Layout, Problem, Record
-from datasets.splitting import apply_splits
+from datasets.splitting import SplitFileError, apply_split_file, apply_splits, has_split_file
 from datasets.supervision import (
     apply_inverted_masks,
     apply_mask_threshold,
@@ -42,6 +42,9 @@ FOLDER_LAYOUTS: dict[str, Layout] = {
     "toy": toy.index,
 }
 """Layouts that need a fixed file tree in a local folder."""
+
+PUBLISHED = frozenset({"dagm", "kolektor", "kolektor2", "magnetic_tile"})
+"""Layouts whose modules do not read `splits.txt`."""
 
 FORMATS_OF_LAYOUT: dict[str, tuple[str, ...]] = {
     "folder": tuple(FORMATS),
@@ -69,6 +72,7 @@ def load_dataset(
     annotator: str | None = None,
     strict: bool = False,
     test_root: Path | None = None,
+    skip_bad_split_file: bool = False,
 ) -> Dataset:
     """Lists the data set of `layout` below `root`, assigns its splits and limits its annotations.
 
@@ -77,7 +81,7 @@ def load_dataset(
     Args:
         layout: A name in `LAYOUTS`.
         root: Folder of the data set; for `shards` also a URL that TensorFlow can read.
-        splits: Split file; replaces the split of the layout.
+        splits: Split file; replaces the split of the layout, and the file `splits.txt` in `root`.
         supervision: Supervision file; see `datasets.supervision`.
         merge_defects: Merge all classes of defects into one class, `defect`.
         mask_threshold: A mask pixel is defective if its value is above this; None for the layout's default.
@@ -87,6 +91,7 @@ def load_dataset(
         annotator: Which of several annotations of a photograph is used; see `datasets.formats.label_studio`.
         strict: Turn shapes that are dropped or cut off into problems of their photographs.
         test_root: Separate folder of the same layout with further photographs, all in the split test.
+        skip_bad_split_file: Give no photograph a split if `splits.txt` in `root` is invalid; a note says why.
 
     Raises:
         DatasetError: If the layout is unknown, or a folder, the split file or the supervision file is
@@ -98,7 +103,8 @@ def load_dataset(
             f"Unknown layout '{layout}'. Expected one of {', '.join(LAYOUTS)}. "
             f"Did you mean '{nearest_name(layout, LAYOUTS)}'?"
         )
-    dataset = _list(layout, str(root), annotator, strict=strict)
+    list_own = _list_or_skip_split if skip_bad_split_file else _list
+    dataset = list_own(layout, str(root), annotator, strict=strict, own_splits=splits is None)
     if test_root is not None:
         if layout == SHARDS:
             raise DatasetError(
@@ -130,14 +136,35 @@ def load_dataset(
     return merged_defects(dataset) if merge_defects else dataset
 
 
-def _list(layout: str, place: str, annotator: str | None, *, strict: bool) -> Dataset:
+def _list_or_skip_split(
+    layout: str, place: str, annotator: str | None, *, strict: bool, own_splits: bool
+) -> Dataset:
+    """As `_list`, but without a split if `splits.txt` is invalid."""
+    try:
+        return _list(layout, place, annotator, strict=strict, own_splits=own_splits)
+    except SplitFileError as error:
+        note = f"No split is used, because the split file is invalid. {error}"
+        unsplit = replace(error.unsplit, notes=(*error.unsplit.notes, note))
+        return _usable(unsplit, place, strict=strict)
+
+
+def _list(
+    layout: str, place: str, annotator: str | None, *, strict: bool, own_splits: bool = False
+) -> Dataset:
+    """Lists a data set; with `own_splits`, a published one has the split of its `splits.txt`, if any."""
     if layout == SHARDS:
         return shards.index(place if file_systems.is_url(place) else str(Path(place)))
     _check_local(layout, place)
     if layout in FOLDER_LAYOUTS:
         dataset = FOLDER_LAYOUTS[layout](Path(place))
+        if own_splits and layout in PUBLISHED and has_split_file(Path(place)):
+            dataset = apply_split_file(dataset, Path(place))
     else:
         dataset = folder.index(Path(place), FORMATS_OF_LAYOUT[layout], annotator)
+    return _usable(dataset, place, strict=strict)
+
+
+def _usable(dataset: Dataset, place: str, *, strict: bool) -> Dataset:
     _check_classes(dataset, place)
     return _with_plain_names(_strict(dataset) if strict else dataset)
 

@@ -45,6 +45,18 @@ VAL_FRACTION = 0.2
 TEST_FRACTION = 0.2
 
 
+class SplitFileError(DatasetError):
+    """The file `splits.txt` in the folder of a data set is invalid.
+
+    Attributes:
+        unsplit: The data set without a split.
+    """
+
+    def __init__(self, text: str, unsplit: Dataset) -> None:
+        super().__init__(text)
+        self.unsplit = unsplit
+
+
 def split_of_folder(name: str) -> Split | None:
     """Returns the split that the name of a folder states, in any case; None if it states none."""
     return SPLIT_FOLDERS.get(name.lower())
@@ -56,12 +68,11 @@ def assign_splits(dataset: Dataset, folder: Path) -> Dataset:
     If any record has a split from its annotation, nothing changes.
 
     Raises:
-        DatasetError: If `splits.txt` is invalid.
+        SplitFileError: If `splits.txt` is invalid.
     """
     if any(record.split for record in dataset.records):
         return dataset
-    path = folder / SPLITS_FILE
-    return apply_splits(dataset, path) if path.exists() else default_split(dataset)
+    return apply_split_file(dataset, folder) if has_split_file(folder) else default_split(dataset)
 
 
 def assign_own_splits(dataset: Dataset, folder: Path) -> Dataset:
@@ -71,11 +82,10 @@ def assign_own_splits(dataset: Dataset, folder: Path) -> Dataset:
     good photographs and, if there are any, defective ones. Without val, a fifth of train becomes val.
 
     Raises:
-        DatasetError: If `splits.txt` is invalid.
+        SplitFileError: If `splits.txt` is invalid.
     """
-    path = folder / SPLITS_FILE
-    if path.exists():
-        return apply_splits(dataset, path)
+    if has_split_file(folder):
+        return apply_split_file(dataset, folder)
     unassigned = [record.name for record in dataset.records if record.split is None]
     kinds = {(record.split, record.label > 0) for record in dataset.records}
     needed = {defective for _, defective in kinds}
@@ -90,6 +100,37 @@ def assign_own_splits(dataset: Dataset, folder: Path) -> Dataset:
         return renewed
     note = NEW_SPLIT_NOTE.format(assigned=count - len(unassigned), count=count)
     return replace(renewed, notes=(*renewed.notes, note))
+
+
+def has_split_file(folder: Path) -> bool:
+    """Returns whether `folder` has a file `splits.txt`."""
+    return (folder / SPLITS_FILE).exists()
+
+
+def apply_split_file(dataset: Dataset, folder: Path) -> Dataset:
+    """Returns the data set with the splits of `splits.txt` in `folder`, which replace all earlier ones.
+
+    Raises:
+        SplitFileError: If `splits.txt` is invalid, see `apply_splits`.
+    """
+    try:
+        return apply_splits(dataset, folder / SPLITS_FILE)
+    except DatasetError as error:
+        raise SplitFileError(str(error), without_split(dataset)) from error
+
+
+def has_own_split(dataset: Dataset, root: Path) -> bool:
+    """Returns whether the data set of the folder or file `root` has a split other than the default one."""
+    if not any(record.split for record in dataset.records):
+        return False
+    if has_split_file(root if root.is_dir() else root.parent):
+        return True
+    return [record.split for record in default_split(dataset).records] != [r.split for r in dataset.records]
+
+
+def without_split(dataset: Dataset) -> Dataset:
+    """Returns the data set without any split."""
+    return replace(dataset, records=tuple(record.with_split(None) for record in dataset.records))
 
 
 def read_split_lines(path: Path) -> list[NameLine]:

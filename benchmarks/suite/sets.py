@@ -53,7 +53,7 @@ def load_set(root: Path) -> SuiteSet:
     if not root.is_dir():
         raise DatasetError(f"{root} does not exist. Expected the folder of a data set: check --sets.")
     layout = detect_layout(root)
-    dataset = load_dataset(layout, root)
+    dataset = load_dataset(layout, root, skip_bad_split_file=True)
     places = _places(dataset, root, layout)
     records = tuple(record.with_split(places.get(record.name)) for record in dataset.records)
     dataset = replace(dataset, records=records)

@@ -261,3 +261,65 @@ def test_nothing_usable_is_an_error(tmp_path, capsys):
     words = refused(["convert", "auto", tmp_path / "own", tmp_path / "out", "--skip-broken"], capsys)
     assert "has no photograph that can be used" in words
     assert not (tmp_path / "out").exists()
+
+
+# === Splits ===
+
+
+def splits_of(out):
+    lines = [json.loads(line) for line in (out / "manifest.jsonl").read_text().splitlines()]
+    return {line["name"]: line.get("split") for line in lines}
+
+
+def converted(root, out, *options):
+    main(["convert", "auto", str(root), str(out), *options])
+    return splits_of(out)
+
+
+def test_a_split_file_replaces_the_split_of_a_published_layout(tmp_path, write_picture):
+    kolektor2(tmp_path / "own", write_picture)
+    words = [
+        "test train/0",
+        "test train/1",
+        "val test/0",
+        "val test/1",
+        *(f"train train/{n}" for n in (2, 3)),
+    ]
+    (tmp_path / "own/splits.txt").write_text("\n".join(words))
+    found = converted(tmp_path / "own", tmp_path / "out")
+    assert {name: split for name, split in found.items() if split} == {
+        **dict.fromkeys(("train/0", "train/1"), "test"),
+        **dict.fromkeys(("test/0", "test/1"), "val"),
+        **dict.fromkeys(("train/2", "train/3"), "train"),
+    }
+    assert splits_of(tmp_path / "out") == {
+        record.name: record.split for record in load_dataset("kolektor2", tmp_path / "own").records
+    }
+
+
+def test_the_published_split_is_written_and_the_default_one_is_not(tmp_path, write_picture):
+    kolektor2(tmp_path / "published", write_picture)
+    magnetic_tile(tmp_path / "own", write_picture)
+    published = converted(tmp_path / "published", tmp_path / "a")
+    assert {name.partition("/")[0] for name, split in published.items() if split == "test"} == {"test"}
+    assert set(published.values()) == {"train", "val", "test"}
+    assert set(converted(tmp_path / "own", tmp_path / "b").values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("layout", "text", "message"),
+    [
+        ("kolektor", "train kos00/Part0\ntest kos00/Part1\n", "the group 'kos00' is assigned to 'test'"),
+        ("kolektor", "train kos99\n", "named 'kos99'"),
+        ("folder", "maybe images/ignored\n", "invalid line 'maybe images/ignored'"),
+        ("kolektor2", "", "has no line with a name"),
+    ],
+)
+def test_an_invalid_split_file_can_be_left_out(tmp_path, write_picture, layout, text, message, capsys):
+    root = tmp_path / "own"
+    WRITERS[layout](root, write_picture)
+    (root / "splits.txt").write_text(text)
+    assert message in refused(["convert", "auto", root, tmp_path / "out"], capsys)
+    assert set(converted(root, tmp_path / "out", "--skip-bad-split-file").values()) == {None}
+    printed = capsys.readouterr().err
+    assert "note: No split is used, because the split file is invalid." in printed and message in printed

@@ -14,7 +14,7 @@ from typing import Any
 from datasets.detection import detect_layout
 from datasets.loading import load_dataset
 from datasets.sample import Dataset, Split
-from datasets.splitting import SPLITS, write_splits
+from datasets.splitting import SPLITS, has_own_split, write_splits
 from datasets.test_folder import split_test_folder
 from segdec.artifact import check_writable
 from segdec.encoders import ENCODERS
@@ -32,7 +32,6 @@ from training.fit.dataset_profile import (
     DatasetProfile,
     ProfiledDataset,
     ReadOptions,
-    has_own_split,
     merge_defects,
     profile_dataset,
     rare_classes,

@@ -16,7 +16,7 @@ from datasets.leaks import near_duplicates_for_split
 from datasets.mask_cover import check_mask_cover
 from datasets.problems import format_problem, raise_if_problems
 from datasets.sample import Dataset, Record, Sample, is_unlocalized
-from datasets.splitting import SPLITS, SPLITS_FILE, default_split
+from datasets.splitting import SPLITS, has_own_split
 from segdec.errors import DatasetError
 from segdec.images import DEFAULT_MAX_PIXELS
 from segdec.runtime.cli import progress_bar
@@ -203,16 +203,6 @@ def measure_sample(sample: Sample) -> PixelFacts:
         return PixelFacts(None, coloured)
     _, _, regions, _ = cv2.connectedComponentsWithStats(sample.mask, connectivity=8)
     return PixelFacts(math.sqrt(float(regions[1:, cv2.CC_STAT_AREA].max())), coloured)
-
-
-def has_own_split(dataset: Dataset, root: Path) -> bool:
-    """Returns whether the data set has a split of its own, other than the default one."""
-    if not any(record.split for record in dataset.records):
-        return False
-    folder = root if root.is_dir() else root.parent
-    if (folder / SPLITS_FILE).exists():
-        return True
-    return [record.split for record in default_split(dataset).records] != [r.split for r in dataset.records]
 
 
 def build_profile(
