@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from segdec.errors import RunError
+from segdec.errors import RunError, ServiceError
 from segdec.runtime.files import atomic_folder
 from training.run.checkpoint_folder import CheckpointFolder
 from training.worker.data_folder import link_or_copy, path_inside
-from training.worker.service_connection import Job, SentFile, ServiceConnection
+from training.worker.service_connection import MISSING_CHUNKS, Job, SentFile, ServiceConnection
 
+MAX_UPLOADS = 3
+"""Uploads of a checkpoint or a result until the service has all of its chunks."""
 CHUNK_BYTES = 4 * 1024**2
 RUNS, MODEL = "runs", "model"
 """Folders of a job."""
@@ -20,6 +22,33 @@ LOG = "log.jsonl"
 
 Beat = Callable[[], None]
 """Is called between two chunks, so that the lease is renewed."""
+
+
+def upload_and_report(
+    service: ServiceConnection,
+    job: Job,
+    root: Path,
+    paths: Sequence[Path],
+    report: Callable[[list[SentFile]], None],
+    beat: Beat,
+) -> None:
+    """Uploads files below `root` and reports them, again if chunks were deleted between both requests.
+
+    A chunk of a former checkpoint of any job is deleted as soon as no other checkpoint names it.
+
+    Raises:
+        OSError: If a file was deleted or cannot be read.
+        ServiceError: See `ServiceConnection`; `missing_chunks` if chunks were deleted each time.
+    """
+    for remaining in reversed(range(MAX_UPLOADS)):
+        files = upload_files(service, job, root, paths, beat)
+        try:
+            report(files)
+        except ServiceError as error:
+            if error.code != MISSING_CHUNKS or not remaining:
+                raise
+        else:
+            return
 
 
 def upload_files(

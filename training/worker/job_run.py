@@ -21,7 +21,7 @@ from training.worker.file_sets import (
     list_checkpoint,
     list_result,
     result_names,
-    upload_files,
+    upload_and_report,
 )
 from training.worker.progress import ProgressReport
 from training.worker.service_connection import Job, LeaseLostError, ServiceConnection, is_temporary
@@ -192,8 +192,15 @@ class JobRun:
             return
         name, paths = found
         with frozen_copy(self._job_folder, paths) as (root, copies):
-            files = upload_files(self._service, self._job, root, copies, self._beat)
-        self._service.send_checkpoint(self._job, files, describe_position(name, self._report.stages))
+            position = describe_position(name, self._report.stages)
+            upload_and_report(
+                self._service,
+                self._job,
+                root,
+                copies,
+                lambda files: self._service.send_checkpoint(self._job, files, position),
+                self._beat,
+            )
         self._uploaded = name
 
     def _upload_panel(self) -> None:
@@ -263,8 +270,14 @@ class JobRun:
         if self._signing_key is not None:
             write_signature(artifact.folder, artifact.content, self._signing_key)
         paths = list_result(self._job_folder, self._job.model)
-        files = upload_files(self._service, self._job, self._job_folder, paths, self._beat)
-        self._service.send_result(self._job, result_names(files, self._job.model))
+        upload_and_report(
+            self._service,
+            self._job,
+            self._job_folder,
+            paths,
+            lambda files: self._service.send_result(self._job, result_names(files, self._job.model)),
+            self._beat,
+        )
         self._beat(force=True)
         self._send_all_events()
         stopped = "A person ended the training with the best weights so far." if self._stops_early else ""

@@ -19,7 +19,8 @@ TIMEOUT_S = 60.0
 RETRIES = 3
 TEMPORARY = {None, 408, 429, 500, 502, 503, 504}
 """Statuses after which the same request may succeed later; None: nothing answered."""
-TEMPORARY_CODES = {"missing_chunks", "worker_has_job"}
+MISSING_CHUNKS = "missing_chunks"
+TEMPORARY_CODES = {MISSING_CHUNKS, "worker_has_job"}
 """Rejections that end by themselves: a chunk was deleted meanwhile and is sent again; the lease from before a
 restart of the worker expires.
 """

@@ -1,16 +1,19 @@
 """Jobs of a worker with a service in the same process; a stub stands for the training."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
 
+from api.training_jobs.file_sets import UNUSED_AFTER
 from segdec.artifact import open_artifact
 from segdec.artifact.signatures import TrustedKeys, generate_key_pair, read_private_key
 from segdec.errors import ServiceError
 from tests.api.training_jobs.training_service import JOBS
 from tests.training.worker.conftest import IDENTITY
 from training.worker import progress
+from training.worker.file_sets import MAX_UPLOADS, upload_and_report
 from training.worker.job_run import WorkerDiskFullError, WorkerStoppedError
 from training.worker.trainer_process import fit_command
 
@@ -161,6 +164,58 @@ def test_a_service_that_cannot_store_gets_everything_later(service, work):
     work(steps=5, change=lambda request: next(filter(None, (each(request) for each in failures)), None))
     assert service.show(job_id)["state"] == "done"
     assert steps_of(service, job_id) == [1, 2, 3, 4, 5]
+
+
+def delete_unused_chunks(service):
+    """Deletes all chunks that no checkpoint and no result names."""
+    later = datetime.now(UTC) + UNUSED_AFTER + timedelta(hours=1)
+    service.run(lambda: service.service.training.delete_unused(later))
+
+
+def test_chunks_that_are_deleted_before_they_are_reported_are_sent_again(service, work):
+    """The last checkpoint, too, which is sent only once."""
+    job_id = service.order(service.data_set)
+    deletions = [
+        OnPath("/checkpoint", lambda: delete_unused_chunks(service), 2, 2),
+        OnPath("/result", lambda: delete_unused_chunks(service)),
+    ]
+
+    def delete(request):
+        for each in deletions:
+            each(request)
+
+    with pytest.raises(WorkerStoppedError):
+        work(change=delete, is_stopping=lambda: service.show(job_id)["checkpoint"] is not None)
+    assert deletions[0].count == 3
+    saved = service.show(job_id)["checkpoint"]["position"].removeprefix("stage joint, step ")
+    work(change=delete)
+    assert service.show(job_id)["state"] == "done"
+    assert outputs(service, job_id) == ["begins after step 0", f"begins after step {saved}"]
+    assert deletions[1].count == 2
+
+
+def test_uploads_end_when_chunks_are_deleted_each_time(service, tmp_path):
+    service.order(service.data_set)
+    (tmp_path / "state").write_bytes(b"weights")
+    report = OnPath("/checkpoint", lambda: delete_unused_chunks(service), last=MAX_UPLOADS)
+
+    def upload(worker, job):
+        upload_and_report(
+            worker,
+            job,
+            tmp_path,
+            [tmp_path / "state"],
+            lambda files: worker.send_checkpoint(job, files, "step 1"),
+            lambda: None,
+        )
+
+    with service.connect(change=report) as worker:
+        job = worker.lease(IDENTITY)
+        with pytest.raises(ServiceError, match="Not stored: 1 of the chunks") as rejected:
+            upload(worker, job)
+        assert (rejected.value.code, report.count) == ("missing_chunks", MAX_UPLOADS)
+        upload(worker, job)
+    assert service.show(job.id)["checkpoint"]["position"] == "step 1"
 
 
 def test_a_revoked_key_ends_the_worker_and_the_job_waits(service, work):
