@@ -242,16 +242,18 @@ def test_a_model_is_signed(service, work, tmp_path):
 
 
 async def _write_result(training, job_id, folder):
-    from api.model_use import _write_model
+    from api.training_jobs.result_model import write_model
 
-    await _write_model(training, job_id, folder)
+    await write_model(training, job_id, folder)
 
 
 def test_the_command_has_the_settings_of_the_job(service):
     def words_of(**settings):
         service.order(service.data_set, **settings)
         with service.connect() as worker:
-            return " ".join(fit_command(worker.lease(IDENTITY)))
+            job = worker.lease(IDENTITY)
+            worker.end(job, "cancelled", "")
+            return " ".join(fit_command(job))
 
     assert words_of(minutes=5).endswith("--minutes 5 --runs runs --out model")
     assert words_of(all_steps=True, area=4096).endswith(
