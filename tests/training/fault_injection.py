@@ -8,7 +8,8 @@
 - `terminate_at`: as `interrupt_at`, but by SIGTERM
 
 With `tick_s` each look at the clock of `training fit` takes so many seconds, whatever the machine does. With
-`compact` the preset of that name has these widths.
+`compact` the preset of that name has these widths. With `replicas` so many logical CPU devices
+stand for the GPUs of `training fit`.
 """
 
 import functools
@@ -70,6 +71,16 @@ def kill_at_file(count, folder):
     sys.addaudithook(watch)
 
 
+def replace_gpus(count):
+    """Lets `fit` train on logical CPU devices as on so many GPUs."""
+    devices = f"cpu:{count}"
+    importlib.import_module("training.distribution.devices").find_devices(devices)
+    importlib.import_module("training.fit.command").count_replicas = lambda: count
+    choice = importlib.import_module("training.fit.experiment_choice").ExperimentChoice
+    method = choice.config
+    choice.config = lambda self, steps, **others: method(self, steps, devices=devices, **others)
+
+
 def prepare(faults):
     """Applies the faults to this process."""
     if "kill_at" in faults:
@@ -85,5 +96,7 @@ def prepare(faults):
         importlib.import_module("training.fit.command").clock = lambda: faults["tick_s"] * next(ticks)
     if "compact" in faults:
         importlib.import_module("segdec.config").PRESETS["compact"].update(faults["compact"])
+    if "replicas" in faults:
+        replace_gpus(faults["replicas"])
     if "file_limit" in faults:
         resource.setrlimit(resource.RLIMIT_FSIZE, (faults["file_limit"], faults["file_limit"]))

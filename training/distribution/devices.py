@@ -53,6 +53,21 @@ def select_gpus(devices: str | None) -> int:
     return len(gpus)
 
 
+def count_replicas() -> int:
+    """Returns the number of replicas of `strategy = auto` on this machine, without starting TensorFlow."""
+    return len(tf.config.get_visible_devices("GPU")) or 1
+
+
+def dividing_devices(batch_size: int) -> str | None:
+    """Returns `devices` with the largest number of this machine's GPUs that divides a batch.
+
+    None if all of them do, or there are none.
+    """
+    replicas = count_replicas()
+    used = max(number for number in range(1, replicas + 1) if batch_size % number == 0)
+    return None if used == replicas else f"gpu:{','.join(map(str, range(used)))}"
+
+
 def _claim_gpus(gpus: list[Any]) -> None:
     """Makes only these GPUs visible to TensorFlow; raises RuntimeError if it has started with others."""
     tf.config.set_visible_devices(gpus, "GPU")

@@ -24,6 +24,7 @@ from segdec.runtime.cli import EXIT_INTERRUPTED
 from segdec.runtime.files import write_text_atomic
 from training.config import ExperimentConfig
 from training.data.run_data import open_check_cache
+from training.distribution.devices import count_replicas, dividing_devices
 from training.distribution.interruption import RunInterruptedError, raise_on_sigterm
 from training.evaluate import describe_points, evaluate_run
 from training.experiment_file import save_experiment
@@ -165,7 +166,7 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
         # === Profile and split ===
         profiled = _profile(options)
         print_lines(*describe_profile(profiled.profile, profiled.notes))
-        resources = _find_resources(options)
+        resources = replace(_find_resources(options), replicas=count_replicas())
         profiled, split = _split(profiled, with_folds=resources.encoder_weights is not None)
         print_lines(*describe_split(split))
 
@@ -215,6 +216,8 @@ def _resume(options: FitOptions, name: str, out: Path, began: float) -> None:
     path, _ = _files(options.runs, name)
     with _without_model(options.runs / name):
         config = RunFolder(options.runs / name).experiment()
+        # The interrupted command may have run on a machine with another number of GPUs.
+        config = config.model_copy(update={"devices": dividing_devices(config.batch_size)})
         min_steps = MIN_CACHED_STEPS if config.caches_features else 1
         control = TimeControl(config.stages.steps, began + 60 * options.minutes, clock, min_steps)
         trainer = Trainer(config, control=control)

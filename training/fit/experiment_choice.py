@@ -93,12 +93,14 @@ class Resources:
         encoder_weights: `encoder_weights` of the experiment; None without an encoder.
         no_encoder: Why there is no encoder; otherwise empty.
         encoder: Name of the encoder.
+        replicas: Replicas of the network, which divide the batch: one on each GPU.
     """
 
     encoder_weights: str | None
     no_encoder: str = ""
     memory_bytes: int = 8 << 30
     encoder: str = "mobilenet"
+    replicas: int = 1
 
 
 def choose_experiment(
@@ -151,7 +153,7 @@ def choose_experiment(
         network["mask_stride"] = 2 if area <= 256 * 256 else 4
     settings: Settings = {
         "seed": SEED,
-        "batch_size": 8 if has_encoder else 4,
+        "batch_size": _round_up(8 if has_encoder else 4, resources.replicas),
         "ema_decay": 0.99,
         "checkpoint_every": 1000,
         "network": network,
@@ -181,6 +183,10 @@ def choose_experiment(
         "stages": why_stages,
     }
     return ExperimentChoice(settings, reasons, shares, area)
+
+
+def _round_up(number: int, step: int) -> int:
+    return math.ceil(number / step) * step
 
 
 def _data_regime(

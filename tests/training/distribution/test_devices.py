@@ -60,3 +60,17 @@ def test_growth_is_left_to_tensorflow_where_its_variable_is_set(claimed, monkeyp
     assert claimed() == {"first": False}
     with pytest.raises(ConfigError, match=r"devices=gpu:3: this machine has gpu:0,1,2"):
         devices.find_devices("gpu:3")
+
+
+@pytest.mark.usefixtures("claimed")
+@pytest.mark.parametrize(
+    ("batch_size", "devices_of_it"), [(9, None), (8, "gpu:0,1"), (16, "gpu:0,1"), (7, "gpu:0"), (1, "gpu:0")]
+)
+def test_the_most_gpus_that_divide_a_batch(batch_size, devices_of_it):
+    assert devices.count_replicas() == 3
+    assert devices.dividing_devices(batch_size) == devices_of_it
+
+
+def test_a_machine_without_gpus_has_one_replica(monkeypatch):
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda _kind: [])
+    assert (devices.count_replicas(), devices.dividing_devices(8)) == (1, None)

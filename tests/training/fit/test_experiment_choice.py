@@ -1,5 +1,7 @@
 """Each setting follows from the facts, and says so."""
 
+from dataclasses import replace
+
 import pytest
 
 from training.experiment_file import load_experiment, save_experiment
@@ -150,3 +152,12 @@ def test_colours_are_seen_where_they_tell_anything(profile_of, coloured, stored,
     profile = profile_of(coloured=coloured, stored_in_colour=stored)
     chosen = config(choose_experiment(profile, (15, 5, 5), 100, ENCODER))
     assert (chosen.network.input_channels, chosen.input.convert_color) == (channels, converted)
+
+
+@pytest.mark.parametrize(
+    ("resources", "replicas", "batch_size"),
+    [(ENCODER, 1, 8), (ENCODER, 3, 9), (ENCODER, 8, 8), (ENCODER, 16, 16), (NONE, 1, 4), (NONE, 3, 6)],
+)
+def test_all_gpus_get_equal_parts_of_a_batch(profile_of, resources, replicas, batch_size):
+    choice = choose_experiment(profile_of(), (12, 5, 5), 100, replace(resources, replicas=replicas))
+    assert config(choice).batch_size == batch_size

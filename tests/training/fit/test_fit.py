@@ -69,6 +69,14 @@ def test_a_folder_becomes_a_model(fit, toy_root, tmp_path):
 
 
 @pytest.mark.slow
+def test_three_gpus_train_with_a_batch_that_they_divide(fit, toy_root, tmp_path):
+    answer = fit(toy_root, "--minutes", TINY, "--name", "toy", replicas=3)
+    assert answer.returncode == 0, answer.stderr
+    assert "mirrored on 3 × CPU" in answer.stdout
+    assert load_experiment(tmp_path / "runs" / "toy.toml").batch_size == 6
+
+
+@pytest.mark.slow
 def test_a_folder_annotated_in_every_way_needs_no_flag(fit, tmp_path):
     write_mixed_folder(tmp_path / "Teile für A", 3)
     answer = fit(tmp_path / "Teile für A", "--minutes", TINY)
