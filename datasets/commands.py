@@ -185,7 +185,8 @@ def push(options: argparse.Namespace) -> None:
     from segdec.client.data_sets import DataSetClient
 
     key = read_key(options.api_key_file)
-    checked = _check(options, _load(options, None), ANY_WHITE_LEVEL)
+    loaded = _with_own_split(options, _load(options, None))
+    checked = _check(options, loaded, ANY_WHITE_LEVEL)
     if not options.skip_broken:
         raise_if_problems(checked.dataset)
     dataset = _without_broken(checked)

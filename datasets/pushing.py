@@ -20,6 +20,8 @@ THREADS = 4
 """Photographs that are sent at the same time."""
 REJECTED = frozenset({400, 409, 413, 415, 422})
 """Statuses that concern one photograph; after others the rest would fail, too."""
+LEFT_OUT = "left_out"
+"""Split of the photographs that the split of the data set leaves out."""
 
 Outcome = Literal["sent", "present", "labelled", "kept", "removed"]
 """`kept`: has another label in the service, which stays; `removed`: somebody removed it there."""
@@ -52,7 +54,7 @@ def push(
     Nothing that people did in the service is changed, so that the same call continues after an interruption.
 
     Args:
-        dataset: Checked records, see `datasets.checking`.
+        dataset: Checked records, see `datasets.checking`; their splits are sent.
         target: The data set of the service; classes that it does not have are added.
         max_pixels: Limit on height × width of photographs and masks.
         progress: Wraps the loop over the records.
@@ -111,6 +113,7 @@ class _Sending:
     ) -> None:
         self._target, self._known, self._max_pixels = target, known, max_pixels
         self._names = dataset.classes
+        self._has_split = any(record.split for record in dataset.records)
         numbers = {name.casefold(): number for number, name in enumerate(target.classes, start=1)}
         self._values = np.zeros(256, np.uint8)
         self._values[IGNORED] = IGNORED
@@ -142,7 +145,8 @@ class _Sending:
     def _add(self, record: Record) -> StoredPhotograph:
         data = read_files(record, max_pixels=self._max_pixels).photograph
         part = "" if record.group == record.name else record.group
-        return self._target.add_photograph(data, name=record.name, part=part)
+        split = (record.split_word or LEFT_OUT) if self._has_split else ""
+        return self._target.add_photograph(data, name=record.name, part=part, split=split)
 
     def _mask(self, record: Record) -> bytes | None:
         if record.mask_file is None or record.supervision == "label":

@@ -121,7 +121,7 @@ class ArchiveImport:
         notes = await self._unpack()
         (self._folder / ARCHIVE).unlink()
         command = ["convert", "auto", UNPACKED, CONVERTED, "--skip-broken", "--problems", PROBLEMS]
-        command += ["--max-pixels", str(options.max_pixels)]
+        command += ["--skip-bad-split-file", "--max-pixels", str(options.max_pixels)]
         try:
             notes += await self._run(*command, *["--unlabelled"] * (not options.with_labels))
         finally:

@@ -4,12 +4,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from api.data_sets.class_masks import IGNORED, make_class_mask
 from api.data_sets.new_file import NewFile
 from api.data_sets.photographs import NewPhotograph
+from api.data_sets.splits import LEFT_OUT, Split
 from api.errors import RequestError
 from segdec.config import GOOD
 from segdec.images import decode_mask_values, read_file, read_size
@@ -23,6 +25,7 @@ class ConvertedPhotograph:
     Attributes:
         name: Of the photograph.
         part: Photographs of one part have the same; empty if it is alone.
+        split: None if no photograph of the folder has one.
         image: The file.
         label: `good` or a class of defects; None: unknown.
         mask: File with the classes of the folder; None: none.
@@ -31,6 +34,7 @@ class ConvertedPhotograph:
 
     name: str
     part: str
+    split: Split | None
     image: Path
     label: str | None
     mask: Path | None
@@ -68,14 +72,18 @@ class ConvertedFolder:
         self._folder = folder
         self.classes = (folder / "classes.txt").read_text("utf-8").splitlines()
         with (folder / "manifest.jsonl").open(encoding="utf-8") as lines:
-            self.photographs = [self._read(json.loads(line)) for line in lines]
+            entries = [json.loads(line) for line in lines]
+        rest = LEFT_OUT if any("split" in entry for entry in entries) else None
+        self.photographs = [self._read(entry, rest) for entry in entries]
 
-    def _read(self, entry: dict[str, str]) -> ConvertedPhotograph:
+    def _read(self, entry: dict[str, Any], rest: Split | None) -> ConvertedPhotograph:
+        """Reads a line of the manifest; without a split the photograph has that of the `rest`."""
         name, group = entry["name"], entry["group"]
         mask = entry.get("class_mask")
         return ConvertedPhotograph(
             name,
             "" if group == name else group,
+            entry.get("split", rest),
             self._folder / entry["image"],
             None if is_ignored(entry["label"]) else entry["label"],
             None if mask is None else self._folder / mask,
@@ -101,7 +109,7 @@ class ConvertedFolder:
     def _load(self, photograph: ConvertedPhotograph, classes: Sequence[str]) -> LoadedPhotograph:
         height, width = read_size(photograph.image)
         file = NewFile(photograph.image.read_bytes(), photograph.image.suffix[1:], width, height)
-        new = NewPhotograph(file, photograph.name, photograph.part)
+        new = NewPhotograph(file, photograph.name, photograph.part, split=photograph.split)
         known = {name.casefold(): name for name in (GOOD, *classes)}
         label = photograph.label and known[photograph.label.casefold()]
         if photograph.mask is None or label is None:

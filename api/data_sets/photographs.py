@@ -17,6 +17,7 @@ from api.data_sets.schemas import (
     Proposal,
     StoredPhotograph,
 )
+from api.data_sets.splits import Split
 from api.errors import RequestError
 from api.records.queries import add_audit_entry
 from api.records.review.leases import is_free
@@ -44,12 +45,14 @@ class NewPhotograph:
         name: Its name; empty = from its content. If another photograph has the name, a number is appended.
         part: Photographs of one part stay in one split; empty if unknown.
         record_id: Inspection that it comes from.
+        split: The split that it comes with; None if it has none.
     """
 
     file: NewFile
     name: str = ""
     part: str = ""
     record_id: int | None = None
+    split: Split | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,8 @@ class AddedPhotograph:
 def add_photograph(
     connection: Connection, data_set_id: int, new: NewPhotograph, who: str, now: datetime
 ) -> AddedPhotograph:
-    """Adds a photograph, or restores it if it was removed; one that is present stays as it is.
+    """Adds a photograph, or restores it if it was removed; one that is present stays as it is, except that it
+    gets a split if it has none.
 
     The file's row must exist: see `DataSetStore.write`.
 
@@ -71,10 +75,13 @@ def add_photograph(
         RequestError: 404 if the data set does not exist.
     """
     data_set = find_data_set(connection, data_set_id)
-    known = select(table.id, table.name, table.removed_at).where(
+    known = select(table.id, table.name, table.removed_at, table.split).where(
         table.data_set_id == data_set_id, table.sha256 == new.file.sha256
     )
     if (found := connection.execute(known).first()) is not None:
+        if found.split is None and new.split is not None:
+            same = update(data_set_photographs).where(table.id == found.id)
+            connection.execute(same.values(split=new.split))
         if found.removed_at is None:
             return AddedPhotograph(found.id, "present")
         restored = update(data_set_photographs).where(table.id == found.id)
@@ -90,6 +97,7 @@ def add_photograph(
         "added_at": now,
         "added_by": who,
         "record_id": new.record_id,
+        "split": new.split,
     }
     number = connection.execute(insert(data_set_photographs).returning(table.id), row).scalar_one()
     return AddedPhotograph(number, "added")
@@ -212,7 +220,7 @@ def list_photographs(
 
 
 def _make_photograph(row: RowMapping) -> StoredPhotograph:
-    names = ("id", "name", "part", *FACTS, "label", "is_boxes", "annotation_id", "record_id")
+    names = ("id", "name", "part", "split", *FACTS, "label", "is_boxes", "annotation_id", "record_id")
     times = ("added_at", "added_by", "removed_at", "removed_by")
     return StoredPhotograph(
         **{name: row[name] for name in (*names, *times)},

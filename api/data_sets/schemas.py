@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from api.data_sets.splits import Split
 from segdec.schemas import AnswerPart
 
 Source = Literal["drawn", "imported", "proposed", "reviewed"]
@@ -68,6 +69,9 @@ class StoredPhotograph(AnswerPart):
     sha256: str
     name: str
     part: str = Field(description="photographs of a part stay in one split; empty: unknown")
+    split: Split | None = Field(
+        description="that it came with; left_out: the others came with a split, this one did not; null: none"
+    )
     bytes: int
     format: str
     width: int = Field(description="px, upright")

@@ -105,6 +105,7 @@ class _CocoAnnotations:
         number = len(self._images) + 1
         height, width = self._version.sizes[sha256]
         facts = {"name": entry["name"], "label": entry["label"], "group": entry.get("group")}
+        facts |= {"split": entry["split"]} if "split" in entry else {}
         size = {"width": width, "height": height}
         self._images.append({"id": number, "file_name": entry["image"], **size, **facts})
         if mask is not None:

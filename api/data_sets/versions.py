@@ -17,6 +17,7 @@ from api.data_sets.definitions import classes_of, find_data_set
 from api.data_sets.names import IGNORE
 from api.data_sets.new_file import NewFile
 from api.data_sets.schemas import Version, VersionCounts, VersionList
+from api.data_sets.splits import Placement, place_photographs
 from api.errors import RequestError
 from api.records.queries import add_audit_entry
 from api.records.tables import (
@@ -49,7 +50,7 @@ def take_snapshot(connection: Connection, data_set_id: int) -> Snapshot:
     Raises:
         RequestError: 404 if the data set does not exist, 409 if no photograph is labelled.
     """
-    names = ("name", "sha256", "part", "label", "mask", "is_boxes")
+    names = ("name", "sha256", "part", "split", "label", "mask", "is_boxes")
     statement = select(*(photographs[name] for name in names), data_set_files.c.format)
     statement = statement.join_from(
         data_set_photographs, data_set_files, data_set_files.c.sha256 == photographs.sha256
@@ -68,7 +69,8 @@ def take_snapshot(connection: Connection, data_set_id: int) -> Snapshot:
             "nothing_labelled",
             "No photograph of the data set is labelled. Label photographs, then make a version.",
         )
-    entries = [_make_entry(row) for row in rows]
+    placed = zip(rows, place_photographs(rows), strict=True)
+    entries = [_make_entry(row, placement) for row, placement in placed]
     lines = (json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
     counts = VersionCounts(
         photographs=len(rows),
@@ -79,11 +81,13 @@ def take_snapshot(connection: Connection, data_set_id: int) -> Snapshot:
     return Snapshot(NewFile("".join(lines).encode(), MANIFEST_FORMAT), classes, counts)
 
 
-def _make_entry(row: RowMapping) -> Entry:
+def _make_entry(row: RowMapping, placement: Placement) -> Entry:
     image = f"{PHOTOGRAPHS}/{bytes(row['sha256']).hex()}.{row['format']}"
     entry = {"image": image, "label": row["label"], "name": row["name"]}
-    if row["part"]:
-        entry["group"] = row["part"]
+    if placement.group:
+        entry["group"] = placement.group
+    if placement.split:
+        entry["split"] = placement.split
     if row["mask"] is not None:
         entry["class_mask"] = f"{MASKS}/{bytes(row['mask']).hex()}.png"
     if row["is_boxes"]:

@@ -423,6 +423,7 @@ data_set_photographs = Table(
     Column("leased_to", Text, doc="session of the person who labels it"),
     Column("leased_until", UtcDateTime),
     Column("lease_person", Text),
+    Column("split", Text, doc="that it came with, see `api.data_sets.splits`; null: none"),
     UniqueConstraint("data_set_id", "sha256", name="data_set_photographs_by_content"),
     UniqueConstraint("data_set_id", "name", name="data_set_photographs_by_name"),
     Index("data_set_photographs_by_data_set", "data_set_id", "id"),

@@ -23,6 +23,7 @@ from api.data_sets.received_photographs import (
     use_pixels,
 )
 from api.data_sets.schemas import AddedPhotographAnswer, PhotographPage, StoredPhotograph
+from api.data_sets.splits import Split
 from api.errors import RequestError, document_problems
 from api.inference.memory_budget import MemoryBudget
 from api.routes.data_set_params import (
@@ -75,14 +76,18 @@ async def add_photograph(
         PhotographName, Query(description="default: from its content; a number is added to one that is taken")
     ] = "",
     part: Annotated[Name, Query(description="photographs of one part stay in one split")] = "",
+    split: Annotated[
+        Split | None,
+        Query(description="the published split that it comes with; one that is there gets it if it has none"),
+    ] = None,
 ) -> Response:
-    """Adds a photograph, which is stored as it was sent; sending it again changes nothing."""
+    """Adds a photograph, which is stored as it was sent; sending it again adds at most a split."""
     await data_sets.read(find_data_set, data_set_id)
     with service.bodies.reserve() as reservation:
         reading = partial(read_upload, request, service.settings.max_body_bytes)
         upload: Upload = await service.receive(reading, client_of(request), reservation, deadline)
         received = await data_sets.decode(partial(check_photograph, upload, service.settings, service.memory))
-        new, now = NewPhotograph(received.file, name, part), datetime.now(UTC)
+        new, now = NewPhotograph(received.file, name, part, split=split), datetime.now(UTC)
         added = await data_sets.write(
             photographs.add_photograph, data_set_id, new, author_of(request), now, files=[received.file]
         )

@@ -91,13 +91,13 @@ class DataSetClient:
             known |= {photograph.sha256: photograph for photograph in answer.present}
         return known
 
-    def add_photograph(self, data: bytes, *, name: str, part: str) -> StoredPhotograph:
-        """Sends a photograph; one that is there already stays as it is."""
+    def add_photograph(self, data: bytes, *, name: str, part: str, split: str = "") -> StoredPhotograph:
+        """Sends a photograph; one that is there already stays as it is. An empty `split` means none."""
         call = Call(
             "POST",
             f"{PATH}/{self.id}/photographs",
             response_reader(_Added),
-            {"name": name, "part": part},
+            {"name": name, "part": part} | ({"split": split} if split else {}),
             {"Content-Type": "image/*"},
             content=data,
         )

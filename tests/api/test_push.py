@@ -7,6 +7,7 @@ from api.app import create_app
 from api.settings import Settings
 from datasets.__main__ import main
 from datasets.layouts.toy import write_toy
+from datasets.loading import load_dataset
 from tests.api.conftest import StubPredictor
 from tests.api.engineer_client import KEY, write_keys
 from tests.api.live_server import served
@@ -35,3 +36,6 @@ def test_push_sends_and_repeats(tmp_path, url, capsys):
     (stored,) = httpx.get(f"{url}/v1/data-sets", headers={"X-API-Key": KEY}).json()["data_sets"]
     assert stored["name"] == "Toys" and stored["counts"]["labels"]["good"] == 9
     assert len(stored["classes"]) == 3
+    page = httpx.get(f"{url}/v1/data-sets/{stored['id']}/photographs", headers={"X-API-Key": KEY}).json()
+    splits = {record.name: record.split for record in load_dataset("toy", tmp_path / "own").records}
+    assert {one["name"]: one["split"] for one in page["photographs"]} == splits

@@ -1,6 +1,7 @@
 """A data set is sent to a service: what is missing, without changing what people did there."""
 
 import hashlib
+from dataclasses import replace
 from types import SimpleNamespace
 
 import cv2
@@ -10,6 +11,7 @@ import pytest
 from datasets.checking import check_dataset
 from datasets.loading import load_dataset
 from datasets.pushing import push
+from datasets.splitting import without_split
 from segdec.client.data_sets import KnownPhotograph
 from segdec.errors import ServiceError
 from segdec.images import decode_mask_values
@@ -28,14 +30,14 @@ class Target:
     def known_photographs(self, digests):
         return {digest: self.photographs[digest] for digest in digests if digest in self.photographs}
 
-    def add_photograph(self, data, *, name, part):
+    def add_photograph(self, data, *, name, part, split):
         self.requests += 1
         if name in self.fails:
             raise ServiceError("Not this one.", code="bad", status=self.fails[name], request_id="1")
         digest = hashlib.sha256(data).hexdigest()
         facts = {"name": name, "label": None, "annotation_id": None, "sha256": digest, "is_removed": False}
         self.photographs[digest] = KnownPhotograph(id=len(self.photographs), **facts)
-        self.annotations[name] = SimpleNamespace(part=part)
+        self.annotations[name] = SimpleNamespace(part=part, split=split)
         return self.photographs[digest]
 
     def annotate(self, photograph, label, mask, *, is_boxes):
@@ -80,6 +82,17 @@ def test_photographs_labels_and_masks_are_sent(dataset):
     assert (mask[0] == 255).all() and (mask[4] == 2).all() and (mask[5] == 1).all()
     assert set(np.unique(found["c"].mask)) == {0, 1}
     assert found["a"].mask is None and found["d"].mask is None
+
+
+def test_the_split_of_the_data_set_is_sent(dataset):
+    target, words = Target(), ("train", "train", "test", None)
+    records = [record.with_split(word) for record, word in zip(dataset.records, words, strict=True)]
+    records[0] = records[0].with_split("train", fold=3)
+    push(replace(dataset, records=tuple(records)), target)
+    assert [one.split for one in target.annotations.values()] == ["fold_3", "train", "test", "left_out"]
+    unsplit = Target()
+    push(without_split(dataset), unsplit)
+    assert {one.split for one in unsplit.annotations.values()} == {""}
 
 
 def test_again_sends_nothing_and_what_people_did_stays(dataset):

@@ -14,6 +14,12 @@ export function labelText(label) {
   return TEXTS[label ?? UNLABELLED] ?? (label === "good" ? translate("Good") : label);
 }
 
+/** The split that a photograph came with; empty if it has none. */
+export function splitText(split) {
+  if (split === null) return "";
+  return split === "left_out" ? translate("left out of the split") : translate("split {split}", { split });
+}
+
 /** A label with its colours. */
 export function labelBadge(label) {
   if (!((label ?? UNLABELLED) in TEXTS)) return verdictBadge(label);

@@ -4,7 +4,7 @@ import { attempt } from "../shared/attempt.js";
 import { ContactSheet } from "../shared/contact_sheet.js";
 import { byId, createElement, setText } from "../shared/dom.js";
 import { translate, translateCount } from "../shared/language.js";
-import { IGNORE, labelBadge, labelText, UNLABELLED } from "./label_text.js";
+import { IGNORE, labelBadge, labelText, splitText, UNLABELLED } from "./label_text.js";
 
 const PAGE_SIZE = 60;
 const MAX_CONCURRENT = 4;
@@ -105,7 +105,7 @@ export class PhotographSheet {
 
   #describe(id) {
     const { photograph, about } = this.entries.get(id);
-    const notes = [photograph.has_mask && translate("with mask"), photograph.removed_at && translate("removed")];
+    const notes = [photograph.has_mask && translate("with mask"), splitText(photograph.split), photograph.removed_at && translate("removed")];
     about.replaceChildren(labelBadge(photograph.label), notes.filter(Boolean).map((note) => ` ${note}`).join(","));
   }
 

@@ -22,10 +22,12 @@ from api.data_sets.definitions import show_data_set
 from api.data_sets.import_program import ProgramLimits
 from api.data_sets.imports import INTERRUPTED, list_imports, show_import, start_import
 from api.data_sets.photographs import PhotographFilters, list_photographs, remove_photograph
+from api.data_sets.versions import read_manifest, take_snapshot
 from api.errors import RequestError
 from api.records.database import write_transaction
 from api.records.tables import audit, data_set_photographs
 from datasets.__main__ import main
+from datasets.loading import load_dataset
 from segdec.errors import DatasetError
 from segdec.images import decode_mask_values
 from tests.api.data_sets.filled_data_set import NOW
@@ -119,6 +121,61 @@ def mask_of(filled, name):
         where = data_set_photographs.c.name == name
         digest = connection.execute(select(data_set_photographs.c.mask).where(where)).scalar_one()
     return None if digest is None else decode_mask_values(filled.stored.get(bytes(digest)), name, classes=())
+
+
+def splits_of(filled):
+    return {name: one.split for name, one in photographs(filled).items()}
+
+
+def test_the_split_of_an_archive_is_stored(filled, run):
+    lines = b"train good/a\ntest dent/b\nfold_3 images/d\n"
+    assert run({**PARTS, "parts/splits.txt": lines}).added == 4
+    assert splits_of(filled) == {
+        "good/a": "train",
+        "dent/b": "test",
+        "images/d": "fold_3",
+        "Scratch/c": "left_out",
+    }
+
+
+def test_a_version_has_the_split_of_a_published_set(filled, run, tmp_path):
+    """What `fit` reads from the folder and from the version is in the same split."""
+    entries, empty = {}, mask(value=0)
+    for number in range(16):
+        stem = f"{'train' if number < 10 else 'test'}/{10000 + number}"
+        entries |= {f"{stem}.png": png(number), f"{stem}_GT.png": mask() if number % 2 else empty}
+    assert run(entries).labelled == 16
+    version = read_manifest(filled.read(take_snapshot).manifest.data)
+    write_archive(tmp_path, entries)
+    main(["unpack", str(tmp_path / archive_import.ARCHIVE), str(tmp_path / "own")])
+    published = {one.name: one.split for one in load_dataset("kolektor2", tmp_path / "own").records}
+    assert {one["name"]: one["split"] for one in version} == published
+    assert set(published.values()) == {"train", "val", "test"}
+
+
+def test_without_a_published_split_none_is_stored(filled, run):
+    assert run(PARTS).added == 4
+    assert set(splits_of(filled).values()) == {None}
+    lines = b"train good/a\ntest dent/b\n"
+    again = run({**PARTS, "parts/splits.txt": lines}, number=1)
+    assert (again.added, again.present) == (0, 4)
+    assert splits_of(filled)["dent/b"] == "test"
+
+
+DIVIDED = {
+    "manifest.csv": b"image,label,group\na.png,good,7\nb.png,dent,7\nc.png,good,8\n",
+    **{f"{name}.png": png(number) for number, name in enumerate("abc")},
+}
+
+
+@pytest.mark.parametrize(
+    "lines", [b"train a\ntest b\nval c\n", b"train nothing\n", b"../x a\n", b"\xff\xfe\0", b""]
+)
+def test_an_invalid_split_file_is_left_out(filled, run, lines):
+    result = run({**DIVIDED, "splits.txt": lines})
+    assert (result.added, result.labelled) == (3, 3)
+    assert splits_of(filled) == {"a": None, "b": None, "c": None}
+    assert [one.part for one in photographs(filled).values()] == ["7", "7", "8"]
 
 
 def test_labels_and_masks_of_an_archive_are_stored(filled, run):

@@ -62,6 +62,7 @@ def test_changed_tables_need_a_migration():
         "0021": "5522ae8c3c771a16",
         "0022": "701f694ddf121550",
         "0023": "06dfdc1e98823119",
+        "0024": "9711c8e68fcc4421",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"

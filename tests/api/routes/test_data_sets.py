@@ -101,6 +101,18 @@ def test_a_photograph_is_stored_as_it_was_sent(engineer, create):
     assert present["missing"] == [] and present["present"][0]["id"] == shown["id"]
 
 
+def test_a_photograph_is_sent_with_its_split(engineer, create):
+    path, data = f"{create()}/photographs", photograph_file(1).data
+    for word in ("Test", "test\n", "fold_0", "fold_11", "none", "", "a\0b"):
+        refused = engineer.post(path, params={"split": word}, content=data, headers=PNG)
+        assert problem(refused) == (400, "bad_parameter")
+    assert engineer.get(path).json()["photographs"] == []
+    sent = engineer.post(path, params={"split": "test"}, content=data, headers=PNG).json()["photograph"]
+    assert sent["split"] == engineer.get(f"{path}/{sent['id']}").json()["split"] == "test"
+    again = engineer.post(path, params={"split": "train"}, content=data, headers=PNG).json()
+    assert (again["outcome"], again["photograph"]["split"]) == ("present", "test")
+
+
 def test_thumbnails_of_large_photographs_are_small_and_have_their_colours(engineer, create):
     pixels = np.full((500, 1000, 3), (200, 30, 60), np.uint8)
     path = f"{create()}/photographs"
