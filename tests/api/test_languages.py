@@ -12,6 +12,7 @@ from segdec.errors import ConfigError
 from tests.api.javascript_texts import texts_of
 from tests.api.page_texts import (
     API,
+    FUNCTIONS,
     SCRIPTS,
     computed_texts,
     english_texts,
@@ -31,13 +32,13 @@ TECHNICAL = re.compile(
     r"|out |px system-ui, sans-serif|roll back|segdec "  # style, codes and names
 )
 SELECTORS = {"querySelector", "querySelectorAll", "closest", "matches"}
-TRANSLATES = API / "static/shared/language.js"
+TRANSLATES = {API / "static/shared/language.js", API / "static/shared/sentence.js"}
 
 
 def untranslated(source: str) -> Iterator[str]:
-    """Yields the texts of a script that look like texts for users and are not passed to `translate`."""
+    """Yields the texts of a script that look like texts for users and are not translated."""
     for found in texts_of(source):
-        is_translated = found.function in ("translate", "translateCount")
+        is_translated = found.function in FUNCTIONS
         if found.text.lstrip().startswith("<") and "translateTree(" in source:
             continue
         if is_translated or found.function in SELECTORS or TECHNICAL.fullmatch(found.text):
@@ -100,13 +101,13 @@ def test_translations_have_the_values_and_plural_forms_of_their_texts(texts, cod
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in SCRIPTS if path != TRANSLATES],
+    [path for path in SCRIPTS if path not in TRANSLATES],
     ids=lambda path: path.relative_to(API / "static").as_posix(),
 )
 def test_scripts_translate_the_texts_that_they_show(path):
     source = path.read_text("utf-8")
     assert list(untranslated(source)) == []
-    assert computed_texts(source) == [], "translate() needs a literal text"
+    assert computed_texts(source) == [], "functions that translate need literal texts"
 
 
 @pytest.mark.parametrize(

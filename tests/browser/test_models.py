@@ -25,19 +25,22 @@ SIZES = {"large": (1920, 1080), "small": (1024, 768), "phone": (390, 844)}
 NONE = PartShare(count=0, parts=120, low=0.0, high=0.0303)
 SOME = PartShare(count=3, parts=40, low=0.0157, high=0.2039)
 MANY = PartShare(count=20, parts=40, low=0.338, high=0.662)
+FEW = "40 defective parts are too few to show 1 %: at least 300 are needed."
 POINTS = OperatingPoints(
-    measured_on="160 photographs of validation",
+    measured_on="120 good and 40 defective photographs of validation",
     points=(
         OperatingPoint(goal="chosen", threshold=0.5, rejected=NONE, missed=SOME),
         OperatingPoint(goal="lowest cost", threshold=0.501, rejected=NONE, missed=SOME),
-        OperatingPoint(goal="at most 1 % rejected", threshold=0.62, rejected=NONE, missed=MANY, note="Few."),
+        OperatingPoint(goal="at most 1 % rejected", threshold=0.62, rejected=NONE, missed=MANY, note=FEW),
         OperatingPoint(goal="at most 1 % missed", threshold=0.00123, rejected=SOME, missed=None),
     ),
 )
 
 
 WEAK = ModelRating(
-    level="weak", reason="3 of 40 defective photographs are missed.", advice=("Add defective photographs.",)
+    level="weak",
+    reason="It misses 3 of 40 photographs of 'scratch'.",
+    advice=("Add photographs of 'scratch', or check their labels.",),
 )
 
 
@@ -334,7 +337,7 @@ def test_an_operating_point_is_applied(visit, address):
     expect(cells).to_have_text(
         ["at most 1 % rejecteddefect from 0.62", "0 %0 to 3 %", "50 %34 to 66 %", "Apply"]
     )
-    expect(card.locator(".hint").filter(has_text="160 photographs of validation. Few.")).to_be_visible()
+    expect(card.locator(".hint").filter(has_text=f"{POINTS.measured_on}. {FEW}")).to_be_visible()
     rows.nth(3).get_by_role("button").click()
     expect(page.locator("#confirm-text")).to_contain_text("defect from 0.00123. Until now: defect from 0.5.")
     page.locator("#confirm-yes").click()
@@ -369,7 +372,11 @@ def test_the_page_is_in_german(visit, address, size):
     page = user.open("models")
     enter_key(page, "Schlüssel verwenden")
     page.get_by_role("button", name="2 in Betrieb nehmen").click()
-    expect(page.locator("#confirm-text")).to_contain_text("Version 2 ist als schwach bewertet")
+    weak = "Es übersieht 3 von 40 Bildern mit „scratch“."
+    expect(page.locator("#confirm-text")).to_contain_text(f"Version 2 ist als schwach bewertet: {weak}")
+    expect(page.locator(".rating p")).to_have_text(
+        [weak, "→ Bilder mit „scratch“ hinzufügen oder ihre Annotationen prüfen."]
+    )
     page.locator("#confirm-yes").click()
     expect(page.locator("#done p")).to_have_text("2 in Betrieb nehmen: erledigt.")
     for summary in page.locator("summary").all():

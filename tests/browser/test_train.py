@@ -13,12 +13,15 @@ from playwright.sync_api import expect
 from segdec import __version__
 from segdec.images import encode_png
 from tests.browser.conftest import contrast, serving
+from tests.browser.german_page import clipped_texts, english_texts
 from training.worker.file_sets import upload_files
 from training.worker.service_connection import Job, ServiceConnection, WorkerIdentity
 
 KEY = "of-a-worker"
 IDENTITY = WorkerIdentity("gpu-1", __version__, {"system": "Linux", "cpus": "16", "gpus": "2"})
-RATING = {"level": "weak", "reason": "6 of 40 defective photographs pass.", "advice": ["Label more defects."]}
+MISSED = "On 80 test photographs it misses 6 of 40 defective ones and rejects 0 of 40 good ones."
+ADVICE = "Add photographs of 'scratch', or check their labels."
+RATING = {"level": "weak", "reason": MISSED, "advice": [ADVICE]}
 METRICS = {"average_precision": 0.93, "false_negatives": 6, "defective": 40}
 OUTCOME = {"rating": RATING, "metrics": METRICS}
 
@@ -121,8 +124,8 @@ def test_a_training_is_ordered_watched_and_ended(visit, studio, tmp_path):
     assert studio.beat(job, 7) == "stop"
     finish(studio.worker, job, tmp_path)
     expect(page.locator("#job-state")).to_have_text("done · worker gpu-1")
-    expect(page.locator("#rating")).to_contain_text("6 of 40 defective photographs pass.")
-    expect(page.locator("#rating")).to_contain_text("Label more defects.")
+    expect(page.locator("#rating")).to_contain_text(MISSED)
+    expect(page.locator("#rating")).to_contain_text(ADVICE)
     assert page.locator("#metrics").inner_text().split("\n") == [
         "Missed defects",
         "6 of 40 photographs",
@@ -145,6 +148,39 @@ def test_a_training_is_ordered_watched_and_ended(visit, studio, tmp_path):
     expect(page.locator("#jobs li")).to_contain_text("small_brackets 1")
     expect(page.locator("#jobs em")).to_contain_text("weak · AP 0.930")
     expect(page.locator("#workers")).to_contain_text("GPUs: 2")
+
+
+@pytest.mark.slow
+def test_a_training_is_described_in_german(visit, studio, tmp_path):
+    window = visit(studio.address, viewport={"width": 1024, "height": 768}, locale="de-DE")
+    page = window.open("train")
+    page.locator("button", has_text="Training starten").click()
+    expect(page.locator("#job-state")).to_have_text("wartet auf einen Trainingsrechner")
+    studio.worker.end(studio.lease(), "crashed", "The training was killed by SIGKILL.")
+    expect(page.locator("#job-reason")).to_have_text("Das Training wurde durch SIGKILL beendet.")
+    job = studio.lease()
+    studio.beat(job, 5)
+    page.locator("button", has_text="Mit den bisher besten Gewichten beenden").click()
+    assert studio.beat(job, 6) == "stop"
+    finish(studio.worker, job, tmp_path)
+    expect(page.locator("#rating p")).to_have_text(
+        [
+            "80 Bilder (Testfotos): 6 von 40 fehlerhaften übersehen und 0 von 40 guten abgelehnt.",
+            "Bilder mit „scratch“ hinzufügen oder ihre Annotationen prüfen.",
+        ]
+    )
+    window.screenshot("german-train-done", full_page=True)
+    expect(page.locator("#states li")).to_contain_text(
+        [
+            "Bestellt von Unbekannt (127.0.0.1).",
+            "Der Trainingsrechner gpu-1 hat den Auftrag.",
+            "Das Training wurde durch SIGKILL beendet. Der Auftrag wartet auf einen Trainingsrechner",
+            "Der Trainingsrechner gpu-1 hat den Auftrag.",
+            "Unbekannt (127.0.0.1) beendet das Training mit den bisher besten Gewichten.",
+            "Der Auftrag ist fertig.",
+        ]
+    )
+    assert (english_texts(page), clipped_texts(page)) == ([], [])
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 // Labels that a model proposes for the photographs without one: by a chosen model, or by one that is trained for it.
 
 import { createElement, setText } from "./dom.js";
+import { jobText } from "./job_sentences.js";
 import { translate, translateCount } from "./language.js";
 import { timeText } from "./plant_time.js";
 
@@ -156,7 +157,7 @@ function needText({ needed_parts: needed, good_parts: good, defective_parts: def
 function trainingText({ training_job: id, job_state: jobState, state, error, reason }) {
   if (state === "failed") return translate("Training {id} is done, but nothing was proposed: {reason}", { id, reason: error });
   if (jobState === "cancelled") return translate("Training {id} was cancelled, so nothing is proposed.", { id });
-  if (jobState === "failed") return translate("Training {id} failed, so nothing is proposed: {reason}", { id, reason: reason ?? "" });
+  if (jobState === "failed") return translate("Training {id} failed, so nothing is proposed: {reason}", { id, reason: jobText(reason ?? "") });
   if (jobState === "queued") return translate("Training {id} waits for a worker. Labels are proposed when it is done; you can close this page.", { id });
   if (jobState === "done") return state === "waiting" ? translate("Training {id} is done. The proposals start.", { id }) : "";
   return translate("Training {id} runs. Labels are proposed when it is done; you can close this page.", { id });

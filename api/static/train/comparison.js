@@ -27,7 +27,7 @@ export class Comparison {
   async #compare(id) {
     const other = this.others.find((each) => each.id === id);
     const found = await this.requests.comparison(this.job.id, id);
-    setText(byId("difference"), sentence(found, nameOf(this.job), nameOf(other)));
+    setText(byId("difference"), differenceText(found, nameOf(this.job), nameOf(other)));
     const names = { missed: translate("Missed defects"), false_alarms: translate("False alarms"), correct: translate("Right labels") };
     const heads = ["", nameOf(this.job), nameOf(other)].map((text) => Object.assign(createElement("th", "", text), { scope: "col" }));
     const rows = Object.entries(names).map(([key, name]) => {
@@ -38,7 +38,7 @@ export class Comparison {
   }
 }
 
-function sentence({ photographs, only_first_correct: first, only_second_correct: second, p_value: p }, name, other) {
+function differenceText({ photographs, only_first_correct: first, only_second_correct: second, p_value: p }, name, other) {
   const values = { photographs, first, second, name, other, p: formatDecimals(p, p < 0.1 ? 3 : 2) };
   const counts = translate("Of {photographs} photographs, only {name} labels {first} correctly, and only {other} {second}.", values);
   const better = first > second ? name : other;
