@@ -43,7 +43,7 @@ export class Proposals {
     this.select.translate = false;
     this.propose = makeButton("propose", translate("Propose labels"));
     this.train = makeButton("propose-rest", translate("Propose the rest from these labels"));
-    this.choice = createElement("div", "row", createElement("label", "", translate("Model"), this.select), this.propose);
+    this.choice = createElement("div", "model-choice", createElement("label", "", translate("Model"), this.select), this.propose);
     this.bar = createElement("progress", "");
     this.bar.id = "proposals-bar";
     this.bar.setAttribute("aria-label", translate("Progress"));
