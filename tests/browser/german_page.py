@@ -24,6 +24,10 @@ COLLECT = """() => {
     return found;
 }"""
 """All texts of a page and the attributes that are texts, except where `translate="no"`."""
+TRANSLATE = """async ([script, name, texts]) => {
+    const module = await import(new URL(`static/shared/${script}`, document.baseURI));
+    return texts.map((text) => module[name](text));
+}"""
 CLIPPED = """() => {
     const parts = document.querySelectorAll("article, section, button, label, h1, h2, th, summary, a, dt");
     const isClipped = (part) => {
@@ -44,6 +48,12 @@ def _english() -> re.Pattern[str]:
     numbered = (re.sub(r"\\\{(count|total)\\\}", r"[\\d.,]+", re.escape(text)) for text in keys)
     patterns = [re.sub(r"\\\{\w+\\\}", "(.+)", text) for text in numbered]
     return re.compile("|".join(patterns), re.DOTALL)
+
+
+def translate_sentences(page: Page, script: str, function: str, texts: list[str]) -> list[str]:
+    """Returns the texts as a function of `static/shared` shows them on a page."""
+    result: list[str] = page.evaluate(TRANSLATE, [script, function, texts])
+    return result
 
 
 def english_texts(page: Page) -> list[str]:

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from playwright.sync_api import Page, Route, expect
 
 from api.records.initialization import DATABASE
+from segdec.artifact import TrainingPhotographs
 from segdec.images import encode_png
 from tests.browser.conftest import KEY, RunningService, Visit, contrast, part_image, serving
+from tests.browser.german_page import english_texts
 from tests.segdec.artifact.test_artifact import MANIFEST
 
 ADA = "localStorage.setItem('segdec.reviewer', 'Ada')"
@@ -168,16 +170,36 @@ def test_verdicts_by_key_are_saved_and_show_the_next_picture(review, line):
 SIZES = {"large": LARGE, "small": {"width": 1024, "height": 768}, "phone": {"width": 390, "height": 844}}
 
 
-@pytest.mark.slow
-def test_a_photograph_without_a_verdict_is_judged_or_dismissed(review, line, grey_training):
+def inspect_dark_parts(line: Line, grey_training: TrainingPhotographs, count: int) -> None:
+    """Sends photographs D0, D1 … that are unlike those of the training."""
     update = {"training_photographs": grey_training, "classes": line.predictor.config.classes}
     line.predictor.config = MANIFEST.model_copy(update=update)
-    for number in range(4):
+    for number in range(count):
         dark = np.random.default_rng(number).integers(0, 60, (320, 480), np.uint8)
         dark[100:140, 200:220] = 10 * number
         headers = {"Content-Type": "image/png"}
         answer = line.http.post(f"v1/inspect?part_id=D{number}", content=encode_png(dark), headers=headers)
         assert answer.json()["code"] == "unlike_training"
+
+
+@pytest.mark.slow
+def test_pages_say_in_german_why_a_photograph_was_not_inspected(review, line, grey_training):
+    inspect_dark_parts(line, grey_training, 1)
+    expected = "Erwartet wird eines wie die des Trainings: Licht, Kamera und Teil prüfen."
+    user = review(locale="de-DE", viewport=SIZES["small"])
+    page = user.page
+    shows(page, "D0")
+    expect(page.locator("#models .limits")).to_contain_text(expected)
+    for path, selector in {"parts/1": "#score", "line": "#alarm-why"}.items():
+        page.goto(f"{line.address}{path}")
+        expect(page.locator(selector)).to_contain_text(expected)
+        assert english_texts(page) == []
+        user.screenshot(f"german-not-inspected-{path.replace('/', '-')}")
+
+
+@pytest.mark.slow
+def test_a_photograph_without_a_verdict_is_judged_or_dismissed(review, line, grey_training):
+    inspect_dark_parts(line, grey_training, 4)
     user = review()
     page = user.page
     shows(page, "D0")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.browser.conftest import serving
+from tests.browser.german_page import translate_sentences
 from training.metrics import rating
 from training.metrics.evaluation import Evaluation
 from training.metrics.metrics import compute_metrics
@@ -18,12 +19,9 @@ from training.metrics.rating import TrainingFacts, rate
 
 CLASSES = "good", "dent", "spot"
 TRAINED = TrainingFacts(steps=2000, defective=60, unmasked=0)
+SCRIPT = "training_sentences.js", "trainingText"
 TWO_WORDS = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
 ENGLISH_WORDS = re.compile(r"\b(the|of|it|ones|misses|rejects|by|evaluated|undefined)\b|[{}]")
-TRANSLATE = """async (texts) => {
-    const { trainingText } = await import(new URL("static/shared/training_sentences.js", document.baseURI));
-    return texts.map(trainingText);
-}"""
 
 
 def photographs(
@@ -122,7 +120,7 @@ def address(tmp_path) -> Iterator[str]:
 
 
 def test_every_sentence_of_a_rating_is_in_german(address, visit, english):
-    shown = visit(address, locale="de-DE").open("parts").evaluate(TRANSLATE, english)
+    shown = translate_sentences(visit(address, locale="de-DE").open("parts"), *SCRIPT, english)
     wrong = [(text, part) for text in shown for part in written_texts() if part in text]
     assert wrong == [], "Add the sentences to training_sentences.js."
     assert [text for text in shown if ENGLISH_WORDS.search(text)] == []
@@ -133,5 +131,5 @@ def test_other_sentences_stay_as_they_are(address, visit):
     german = "Bei so wenigen Bildern kann das Zufall sein."
     texts = [f"{other}{known}\n{known} {other}", "It misses 1 of 2 photographs of 'a. b'.", ""]
     page = visit(address, locale="de-DE").open("parts")
-    assert page.evaluate(TRANSLATE, texts) == [f"{other}{german}\n{german} {other}", *texts[1:]]
-    assert visit(address).open("parts").evaluate(TRANSLATE, texts) == texts
+    assert translate_sentences(page, *SCRIPT, texts) == [f"{other}{german}\n{german} {other}", *texts[1:]]
+    assert translate_sentences(visit(address).open("parts"), *SCRIPT, texts) == texts

@@ -2,6 +2,7 @@
 
 import { byId, setText } from "../shared/dom.js";
 import { translate, translateCount } from "../shared/language.js";
+import { photographText } from "../shared/photograph_sentences.js";
 import { formatDuration } from "./clock.js";
 import { stationName } from "./format.js";
 
@@ -95,7 +96,7 @@ export class Alarm {
       "Hold the part: its condition is unknown.",
       "Hold the parts: {count} were not inspected. This is the latest one.",
     );
-    return { part: which, station: stationName(miss.station), do: action, why: miss.detail, age };
+    return { part: which, station: stationName(miss.station), do: action, why: photographText(miss.detail), age };
   }
 
   ofTrouble(open) {
@@ -121,8 +122,8 @@ export class Alarm {
     if (!last) return setText(byId("banner-last"), "");
     const where = `${stationName(last.station)}, ${this.clock.time(last.missed_at)}`;
     const text = last.part_id
-      ? translate("Last: part {part}, {where}. {reason}", { part: last.part_id, where, reason: last.detail })
-      : translate("Last: {where}. {reason}", { where, reason: last.detail });
+      ? translate("Last: part {part}, {where}. {reason}", { part: last.part_id, where, reason: photographText(last.detail) })
+      : translate("Last: {where}. {reason}", { where, reason: photographText(last.detail) });
     return setText(byId("banner-last"), text);
   }
 }

@@ -1,12 +1,13 @@
 // What the page of a part says about a record.
 
 import { translate } from "../shared/language.js";
+import { photographText } from "../shared/photograph_sentences.js";
 import { timeText, timeTextWithZone } from "../shared/plant_time.js";
 import { scoreText, verdictText } from "../shared/record_text.js";
 
 /** Score and thresholds. */
 export function scoreSentence({ answer, refusal }) {
-  if (refusal) return refusal.detail;
+  if (refusal) return photographText(refusal.detail);
   const { score, threshold, review_threshold: review } = answer.decision;
   const values = { score: scoreText(score), threshold: scoreText(threshold) };
   if (review === null || review === undefined) return translate("Score {score}; defective from {threshold}.", values);

@@ -1,6 +1,7 @@
 // Errors of the service that people meet often, in the language of the page. The service explains them in English.
 
 import { LANGUAGE, translate } from "./language.js";
+import { photographText } from "./photograph_sentences.js";
 
 const WAIT = "Retry-After";
 
@@ -20,5 +21,5 @@ const TEXTS = {
 /** The message of a problem {detail, code} with which the service answered; null if it has none. */
 export function problemText({ detail, code }, answer) {
   const known = LANGUAGE === "en" ? undefined : TEXTS[code];
-  return known?.(answer) ?? (typeof detail === "string" && detail ? detail : null);
+  return known?.(answer) ?? (typeof detail === "string" && detail ? photographText(detail) : null);
 }

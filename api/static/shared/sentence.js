@@ -58,7 +58,8 @@ function translateValues(found, values) {
 function patternOf(text) {
   const parts = text.split(/\{(\w+)\}/); // texts and names of values in turn
   const sources = parts.map((part, index) => (index % 2 ? `(?<${part}>${NUMBERS.has(part) ? NUMBER : VALUE})` : escapeText(part)));
-  return new RegExp(sources.join("") + SPACE_OR_END, "yu");
+  const end = text.endsWith("}") ? "$" : SPACE_OR_END; // a value at the end may have several words
+  return new RegExp(sources.join("") + end, "yu");
 }
 
 function escapeText(text) {
