@@ -158,10 +158,19 @@ def _list(
     if layout in FOLDER_LAYOUTS:
         dataset = FOLDER_LAYOUTS[layout](Path(place))
         if own_splits and layout in PUBLISHED and has_split_file(Path(place)):
-            dataset = apply_split_file(dataset, Path(place))
+            dataset = _published_split(dataset, Path(place))
     else:
         dataset = folder.index(Path(place), FORMATS_OF_LAYOUT[layout], annotator)
     return _usable(dataset, place, strict=strict)
+
+
+def _published_split(dataset: Dataset, folder: Path) -> Dataset:
+    """The split of `splits.txt`; if it is invalid, that of the layout: published splits may divide groups."""
+    try:
+        return apply_split_file(dataset, folder)
+    except SplitFileError as error:
+        note = f"The split file is not used, because it is invalid. {error}"
+        return replace(dataset, notes=(*dataset.notes, note))
 
 
 def _usable(dataset: Dataset, place: str, *, strict: bool) -> Dataset:

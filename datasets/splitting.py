@@ -8,6 +8,7 @@ left out.
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -123,8 +124,11 @@ def has_own_split(dataset: Dataset, root: Path) -> bool:
     """Returns whether the data set of the folder or file `root` has a split other than the default one."""
     if not any(record.split for record in dataset.records):
         return False
-    if has_split_file(root if root.is_dir() else root.parent):
-        return True
+    folder = root if root.is_dir() else root.parent
+    if has_split_file(folder):
+        with suppress(SplitFileError):  # a published layout is read without an invalid one
+            apply_split_file(dataset, folder)
+            return True
     return [record.split for record in default_split(dataset).records] != [r.split for r in dataset.records]
 
 

@@ -14,6 +14,7 @@ from datasets.detection import detect_layout
 from datasets.layouts.toy import write_toy
 from datasets.loading import LAYOUTS, load_dataset
 from datasets.reading import read
+from datasets.splitting import has_own_split
 from tests.datasets.mixed_folder import write_mixed_folder
 
 # === One small data set of each layout ===
@@ -307,19 +308,30 @@ def test_the_published_split_is_written_and_the_default_one_is_not(tmp_path, wri
 
 
 @pytest.mark.parametrize(
-    ("layout", "text", "message"),
+    ("text", "message"),
     [
-        ("kolektor", "train kos00/Part0\ntest kos00/Part1\n", "the group 'kos00' is assigned to 'test'"),
-        ("kolektor", "train kos99\n", "named 'kos99'"),
-        ("folder", "maybe images/ignored\n", "invalid line 'maybe images/ignored'"),
-        ("kolektor2", "", "has no line with a name"),
+        ("maybe images/ignored\n", "invalid line 'maybe images/ignored'"),
+        ("", "has no line with a name"),
     ],
 )
-def test_an_invalid_split_file_can_be_left_out(tmp_path, write_picture, layout, text, message, capsys):
+def test_an_invalid_split_file_can_be_left_out(tmp_path, write_picture, text, message, capsys):
     root = tmp_path / "own"
-    WRITERS[layout](root, write_picture)
+    WRITERS["folder"](root, write_picture)
     (root / "splits.txt").write_text(text)
     assert message in refused(["convert", "auto", root, tmp_path / "out"], capsys)
     assert set(converted(root, tmp_path / "out", "--skip-bad-split-file").values()) == {None}
     printed = capsys.readouterr().err
     assert "note: No split is used, because the split file is invalid." in printed and message in printed
+
+
+def test_published_layouts_are_read_without_a_split_file_that_divides_groups(tmp_path, write_picture, capsys):
+    """Published splits may divide groups; then the split is that of the layout, here none."""
+    root = tmp_path / "own"
+    WRITERS["kolektor"](root, write_picture)
+    (root / "splits.txt").write_text("train kos00/Part0\ntest kos00/Part1\n")
+    assert set(converted(root, tmp_path / "out").values()) == {None}
+    printed = capsys.readouterr().err
+    assert "note: The split file is not used, because it is invalid." in printed
+    assert "the group 'kos00' is assigned to 'test'" in printed
+    dataset = load_dataset("kolektor", root)
+    assert not has_own_split(dataset, root)
