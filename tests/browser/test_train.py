@@ -55,7 +55,7 @@ def studio(tmp_path) -> Iterator[Studio]:
     ):
         created = http.post("v1/data-sets", json={"name": "Small brackets!", "classes": ["scratch", "dent"]})
         path = f"v1/data-sets/{created.json()['id']}/photographs"
-        for value, label in enumerate(("good", "scratch", "dent", "good")):
+        for value, label in enumerate(("good", "scratch", "dent", "good", "scratch", "good")):
             photograph = encode_png(np.full((40, 60), 90 + value, np.uint8))
             sent = http.post(path, content=photograph, headers={"Content-Type": "image/png"}).json()
             annotation = f"{path}/{sent['photograph']['id']}/annotation"
@@ -92,7 +92,7 @@ def test_a_training_is_ordered_watched_and_ended(visit, studio, tmp_path):
     page = window.open("datasets?id=1")
     page.locator("#steps [aria-current=step]", has_text="Train a model").click()
     expect(page.locator("#no-worker")).to_contain_text("python -m training worker")
-    expect(page.locator("#version-note")).to_have_text("4 labelled photographs: 2 good, 1 dent, 1 scratch")
+    expect(page.locator("#version-note")).to_have_text("6 labelled photographs: 3 good, 2 scratch, 1 dent")
     assert page.locator("input[name=model]").input_value() == "small_brackets"
     page.locator("input[name=minutes]").fill("2")
     page.locator("summary", has_text="More settings").click()
