@@ -189,6 +189,6 @@ def _start_tasks(service: Service) -> list[asyncio.Task[None]]:
     """Starts what runs beside the requests and needs the whole service."""
     if service.training is None:
         return []
-    from api.trained_proposals import TrainedProposals  # needs the group `record`
+    from api.proposals_after_training import ProposalsAfterTraining  # needs the group `record`
 
-    return [asyncio.create_task(TrainedProposals(service, service.training).run())]
+    return [asyncio.create_task(ProposalsAfterTraining(service, service.training).run())]

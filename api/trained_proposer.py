@@ -39,7 +39,7 @@ class TrainedProposer:
         target = folder / "model"
         await write_model(self._training, self._row["id"], target)
         await asyncio.to_thread(check_model, target, self._row)
-        async with self._loader.loaded_beside(target) as model:
+        async with self._loader.loaded_unserved(target) as model:
             loaded = [model]
             del model
             try:

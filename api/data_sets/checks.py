@@ -1,13 +1,14 @@
 """Rows of checks: the latest one of each data set."""
 
 import json
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from api.data_sets.definitions import find_data_set
-from api.data_sets.job_schemas import ALIVE_S, DataSetCheck, Finding, FoundPhotograph, JobState
+from api.data_sets.job_schemas import DataSetCheck, Finding, FoundPhotograph, JobState
+from api.data_sets.job_states import job_state
 from api.errors import RequestError
 from api.records.tables import data_set_checks, data_set_photographs
 
@@ -27,7 +28,7 @@ def start_check(connection: Connection, data_set_id: int, checked: int, who: str
     """
     find_data_set(connection, data_set_id)
     row = _find(connection, data_set_id)
-    if row is not None and _state(row, now) == "running":
+    if row is not None and job_state(row, now) == "running":
         raise RequestError(409, "check_running", "The data set is being checked. Wait for the result.")
     connection.execute(delete(data_set_checks).where(table.data_set_id == data_set_id))
     values = {"started_at": now, "started_by": who, "alive_at": now, "state": "running", "checked": checked}
@@ -64,7 +65,7 @@ def show_check(connection: Connection, data_set_id: int, now: datetime) -> DataS
     row = _find(connection, data_set_id)
     if row is None:
         return None
-    state = _state(row, now)
+    state = job_state(row, now)
     is_interrupted = state != row["state"]
     found: list[ReadFinding] = json.loads(row["findings"])
     return DataSetCheck(
@@ -80,12 +81,6 @@ def show_check(connection: Connection, data_set_id: int, now: datetime) -> DataS
 def _find(connection: Connection, data_set_id: int) -> RowMapping | None:
     statement = select(data_set_checks).where(table.data_set_id == data_set_id)
     return connection.execute(statement).mappings().first()
-
-
-def _state(row: RowMapping, now: datetime) -> JobState:
-    state: JobState = row["state"]
-    is_late = now - row["alive_at"] > timedelta(seconds=ALIVE_S)
-    return "failed" if state == "running" and is_late else state
 
 
 def _name(connection: Connection, data_set_id: int, found: list[ReadFinding]) -> list[Finding]:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, Engine, Exists, Table, delete, func, insert, select
 
 from api.data_sets.definitions import find_data_set
-from api.data_sets.job_schemas import ALIVE_S
+from api.data_sets.job_states import ALIVE_S
 from api.errors import RequestError
 from api.records.database import write_transaction
 from api.records.queries import add_audit_entry

@@ -1,11 +1,12 @@
 """Rows of imports: started, kept alive while the service runs them, finished."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from api.data_sets.definitions import find_data_set
-from api.data_sets.job_schemas import ALIVE_S, DataSetImport, ImportList, ImportResult, JobState
+from api.data_sets.job_schemas import DataSetImport, ImportList, ImportResult, JobState
+from api.data_sets.job_states import job_state
 from api.errors import RequestError
 from api.records.queries import add_audit_entry
 from api.records.tables import data_set_imports
@@ -87,7 +88,7 @@ def _make_import(row: RowMapping, now: datetime) -> DataSetImport:
     names = ("id", "name", "started_at", "started_by", "finished_at", "state")
     values = {name: row[name] for name in names}
     result = ImportResult.model_validate_json(row["result"])
-    if row["state"] == "running" and now - row["alive_at"] > timedelta(seconds=ALIVE_S):
+    if job_state(row, now) != row["state"]:
         values |= {"state": "failed", "finished_at": row["alive_at"]}
         result = result.model_copy(update={"error": INTERRUPTED})
     return DataSetImport(**values, result=result)

@@ -9,8 +9,6 @@ from segdec.schemas import AnswerPart
 
 JobState = Literal["running", "done", "failed"]
 FindingKind = Literal["problem", "equal", "near_duplicates", "size", "one_colour"]
-ALIVE_S = 60.0
-"""A job that was not kept alive for so long has ended with its service."""
 
 
 class ImportProblem(AnswerPart):

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, exists, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from api.data_sets.definitions import find_data_set
-from api.data_sets.job_schemas import ALIVE_S, JobState, ProposalRun
+from api.data_sets.job_schemas import JobState, ProposalRun
+from api.data_sets.job_states import job_state
 from api.data_sets.photographs import find_photograph
 from api.data_sets.proposed_labels import NewProposal
 from api.errors import RequestError
@@ -70,7 +71,7 @@ def start_run(
     """
     data_set = find_data_set(connection, data_set_id)["name"]
     row = _find_run(connection, data_set_id)
-    if row is not None and _state(row, now) == "running":
+    if row is not None and job_state(row, now) == "running":
         detail = "Labels of this data set are being proposed. Wait for the result."
         raise RequestError(409, "proposals_running", detail)
     connection.execute(delete(data_set_proposals).where(table.data_set_id == data_set_id))
@@ -204,7 +205,7 @@ def show_run(connection: Connection, data_set_id: int, now: datetime) -> Proposa
     row = _find_run(connection, data_set_id)
     if row is None:
         return None
-    state = _state(row, now)
+    state = job_state(row, now)
     is_interrupted = state != row["state"]
     names = ("started_at", "started_by", "model", "version", "photographs", "done", "proposed")
     return ProposalRun(
@@ -218,12 +219,6 @@ def show_run(connection: Connection, data_set_id: int, now: datetime) -> Proposa
 def _find_run(connection: Connection, data_set_id: int) -> RowMapping | None:
     statement = select(data_set_proposal_runs).where(runs.data_set_id == data_set_id)
     return connection.execute(statement).mappings().first()
-
-
-def _state(row: RowMapping, now: datetime) -> JobState:
-    state: JobState = row["state"]
-    is_late = now - row["alive_at"] > timedelta(seconds=ALIVE_S)
-    return "failed" if state == "running" and is_late else state
 
 
 # === Proposals ===

@@ -23,7 +23,7 @@ from segdec.photograph_check import Vector, measure_photograph
 
 Answer = TypeVar("Answer")
 
-QUIET_S = 0.02
+IDLE_CHECK_S = 0.02
 """Time between two looks whether the service inspects photographs."""
 MAX_WAIT_S = 2.0
 """Longest wait until it does not; then the photograph is decoded anyway."""
@@ -100,10 +100,10 @@ class BackgroundInspector:
                 await asyncio.sleep(MEMORY_RETRY_S)
 
     async def _wait_until_idle(self) -> None:
-        for _ in range(round(MAX_WAIT_S / QUIET_S)):
+        for _ in range(round(MAX_WAIT_S / IDLE_CHECK_S)):
             if not (self._queue.admitted or self._inference_thread.waiting):
                 return
-            await asyncio.sleep(QUIET_S)
+            await asyncio.sleep(IDLE_CHECK_S)
 
     async def _inspect(self, model: ServedModel, photograph: EncodedPhotograph) -> BackgroundResult:
         async with self._prepared(model, photograph) as prepared:

@@ -133,7 +133,7 @@ class ModelLoader:
         return await self._swap(name, partial(self._load_changed, prepare=prepare, write=write))
 
     @asynccontextmanager
-    async def loaded_beside(self, folder: Path) -> AsyncIterator[ServedModel]:
+    async def loaded_unserved(self, folder: Path) -> AsyncIterator[ServedModel]:
         """Yields the model in `folder`, loaded and tested as the served ones but not served.
 
         Its memory is part of what the process uses, and is released at the end.
@@ -142,11 +142,11 @@ class ModelLoader:
             SegdecError: If it cannot be used, or the memory is too small for it.
         """
         try:
-            yield await self._load_beside(folder)
+            yield await self._load_unserved(folder)
         finally:
             await self._release_replaced()
 
-    async def _load_beside(self, folder: Path) -> ServedModel:
+    async def _load_unserved(self, folder: Path) -> ServedModel:
         try:
             return await self._load_version(folder, None, LoadTimes())
         except SegdecError:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api import proposal_start, trained_proposals
+from api import proposal_start, proposals_after_training
 from api.accounts.access import author_of
 from api.data_sets.job_schemas import ProposalRun, ProposingModelList
 from api.data_sets.proposals import find_proposed_mask, show_run
@@ -113,7 +113,7 @@ async def train_and_propose(
     """Orders a short training on the labels so far; when it is done, its model proposes those of the rest."""
     asked = await read_json_body(request, service, AskedTraining, deadline)
     who = author_of(request)
-    await trained_proposals.train_and_propose(service, training, data_set_id, asked.minutes, who)
+    await proposals_after_training.train_and_propose(service, training, data_set_id, asked.minutes, who)
     return await training.read(show_training, data_set_id)
 
 

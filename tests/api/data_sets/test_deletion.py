@@ -12,7 +12,8 @@ from api.data_sets.annotations import list_annotations
 from api.data_sets.definitions import create_data_set, find_data_set
 from api.data_sets.deletion import delete_data_set, delete_unused_files
 from api.data_sets.imports import finish_import, start_import
-from api.data_sets.job_schemas import ALIVE_S, ImportResult
+from api.data_sets.job_schemas import ImportResult
+from api.data_sets.job_states import ALIVE_S
 from api.errors import RequestError
 from api.records.database import write_transaction
 from api.records.tables import (

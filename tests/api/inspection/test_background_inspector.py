@@ -38,11 +38,11 @@ def test_it_waits_while_photographs_are_inspected_but_not_forever(client, servic
     monkeypatch.setattr(background_inspector.asyncio, "sleep", sleep)
     service.queue.__enter__()
     assert inspect(client, service, part).prediction.label == "scratch"
-    assert waits == 3 * [background_inspector.QUIET_S]
+    assert waits == 3 * [background_inspector.IDLE_CHECK_S]
     service.queue.__enter__()
     assert inspect(client, service, part).prediction.label == "scratch"
     service.queue.__exit__()
-    limit = background_inspector.MAX_WAIT_S / background_inspector.QUIET_S
+    limit = background_inspector.MAX_WAIT_S / background_inspector.IDLE_CHECK_S
     assert len(waits) == 3 + limit
 
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from api.inspection.background_inspector import BackgroundInspector
-from api.trained_proposals import MAX_STARTS, TrainedProposals
+from api.proposals_after_training import MAX_STARTS, ProposalsAfterTraining
 from api.training_jobs.jobs import change_job
 from api.training_jobs.proposal_orders import change_order
 from tests.api.data_sets.filled_data_set import photograph_file
@@ -52,7 +52,7 @@ def show(service):
 
 def start_due(service):
     running = service.service
-    service.run(TrainedProposals(running, running.training).start_due)
+    service.run(ProposalsAfterTraining(running, running.training).start_due)
 
 
 def change(service, function, job_id, **values):

@@ -70,7 +70,7 @@ def _name_model(connection: Connection, data_set_id: int) -> str:
     return find_newest_model(connection, data_set_id) or made or "parts"
 
 
-class TrainedProposals:
+class ProposalsAfterTraining:
     """Starts the proposals of trainings that are done, and again those that a stop has interrupted."""
 
     def __init__(self, service: Service, training: TrainingStore) -> None:
