@@ -18,18 +18,14 @@ from benchmarks.suite.child_process import call_in_process
 from benchmarks.suite.fitting import FitRun, FitSettings
 from benchmarks.suite.results import FitResult, Result
 from benchmarks.suite.sets import SuiteSet, list_sets
-from benchmarks.suite.table import Row, replace_marked, split_marked, tabulate
+from benchmarks.suite.table import LINE_WIDTH, Row, replace_marked, split_marked, tabulate
 from segdec.errors import ConfigError, SegdecError
 from segdec.runtime.cli import clean_exit, parse_seed
 
 GOOD_ONLY = ("capsule", "dagm_class1", "kolektorsdd", "leather")
 """Data sets that are by default also measured without defects in training."""
 
-
 Measurement = FitRun | BaselineRun
-
-LINE_WIDTH = 120
-"""Maximum number of characters of a line in the documentation."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.suite import __main__ as suite
-from benchmarks.suite import fitting
+from benchmarks.suite import fitting, leave_one_out
 from benchmarks.suite.fitting import FitRun, FitSettings
 from benchmarks.suite.results import FitResult, Result, lowest_cost
 from benchmarks.suite.sets import SuiteSet, list_sets, load_set
@@ -299,3 +299,37 @@ def test_the_command_trains_measures_and_writes(tmp_path):
     assert content["good"] + content["defective"] == 6
     assert content["steps"] > 0
     assert "| toy | all |" in page.read_text()
+
+
+# === Choices ===
+
+
+def write_results(folder, **precisions):
+    for name, values in precisions.items():
+        for seed, value in enumerate(values):
+            result = replace(FIT, name=name, seed=seed, average_precision=value)
+            result.save(folder / "results" / f"{name}_all_seed{seed}.json")
+
+
+def test_a_choice_is_made_on_all_sets_but_the_one_it_is_measured_on(tmp_path, capsys):
+    write_results(tmp_path / "now", a=[0.75, 0.875, 1.0], b=[0.75], c=[0.75], d=[1.0])
+    write_results(tmp_path / "other", a=[0.25], b=[0.875], c=[0.875])
+    leave_one_out.main([str(tmp_path / "now"), str(tmp_path / "other")])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2:6] == [
+        "| a | 0.875 | 0.250 | other | 0.250 |",
+        "| b | 0.750 | 0.875 | now | 0.750 |",
+        "| c | 0.750 | 0.875 | now | 0.750 |",
+        "| mean | 0.792 | 0.667 |  | 0.583 |",
+    ]
+
+
+@pytest.mark.parametrize("folders", [["now"], ["now", "empty"], ["now", "few"]])
+def test_a_choice_needs_two_folders_and_three_common_sets(tmp_path, capsys, folders):
+    write_results(tmp_path / "now", a=[0.5], b=[0.5], c=[0.5])
+    write_results(tmp_path / "few", a=[0.5], b=[0.5])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SystemExit) as ended:
+        leave_one_out.main([str(tmp_path / folder) for folder in folders])
+    assert ended.value.code == 2
+    assert "Expected" in capsys.readouterr().err
