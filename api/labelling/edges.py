@@ -57,4 +57,4 @@ def _measure_odds(colours: Floats, inside: NDArray[np.bool_], ring: NDArray[np.b
     covariance = (covariances[0] + covariances[1]) / 2 + NOISE * np.eye(colours.shape[2])
     weights = np.linalg.solve(covariance, first - second)
     offset = float(weights @ (first + second)) / 2
-    return np.asarray(colours @ weights.astype(np.float32) - np.float32(offset), np.float32)
+    return np.asarray(cv2.transform(colours, np.append(weights, -offset)[None]), np.float32)

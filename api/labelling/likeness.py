@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,21 +33,21 @@ class Likeness:
         height, width, depth = features.shape
         step = max(1, int((height * width / MAX_SAMPLES) ** 0.5))
         surface = features[::step, ::step].reshape(-1, depth)
-        mean, deviation = surface.mean(axis=0), surface.std(axis=0) + np.float32(1e-3)
-        self.features = (features - mean) / deviation
-        surface = ((surface - mean) / deviation).astype(np.float64)
-        covariance = surface.T @ surface / len(surface)
+        self.features = features
+        self._mean, self._deviation = surface.mean(axis=0), surface.std(axis=0) + np.float32(1e-3)
+        surface = ((surface - self._mean) / self._deviation).astype(np.float64)
+        covariance = cv2.mulTransposed(surface, True) / len(surface)
         self.covariance = (1 - SHRINKAGE) * covariance + SHRINKAGE * np.eye(depth)
 
     def sample(self, x: int, y: int, radius: float) -> Vector:
-        """Returns the mean features [D] of a disc around a pixel."""
+        """Returns the mean features [D] of a disc around a pixel, normalised by those of the surface."""
         reach = max(1, int(min(radius, SAMPLE_RADIUS)))
         height, width = self.features.shape[:2]
         rows = np.arange(max(0, y - reach), min(height, y + reach + 1))
         columns = np.arange(max(0, x - reach), min(width, x + reach + 1))
         disc = (rows[:, None] - y) ** 2 + (columns - x) ** 2 <= reach**2
         part = self.features[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-        return np.asarray(part[disc].mean(axis=0), np.float64)
+        return np.asarray((part[disc].mean(axis=0) - self._mean) / self._deviation, np.float64)
 
     def measure(self, defects: Sequence[Vector], others: Sequence[Vector]) -> Floats:
         """Returns the likeness of each pixel, [H, W], to the samples of defects; `others` are not."""
@@ -56,4 +57,6 @@ class Likeness:
         defect = np.mean(defects, axis=0)
         weights = np.linalg.solve(matrix, defect)
         scale = max(float(weights @ defect), 1e-6)
-        return np.asarray(self.features @ (weights / scale).astype(np.float32), np.float32)
+        weights = weights / scale / self._deviation  # so that no normalised copy of all features is needed
+        row = np.append(weights, -(weights @ self._mean))
+        return np.asarray(cv2.transform(self.features, row[None]), np.float32)

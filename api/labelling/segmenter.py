@@ -200,9 +200,9 @@ class ClickSegmenter:
         """The part of a state's mask inside a window, 0 or 1, [h, w] of the window."""
         if not state.mask.any():
             return np.zeros(window.reduced_size, np.uint8)
-        mask = np.zeros((self.height, self.width), np.uint8)
-        state.box.crop(mask)[:] = state.mask * np.uint8(255)
-        return (window.reduced(mask) > 127).astype(np.uint8)
+        mask = np.zeros((window.bottom - window.top, window.right - window.left), np.uint8)
+        state.box.moved(-window.left, -window.top).crop(mask)[:] = state.mask * np.uint8(255)
+        return (window.reduced_part(mask) > 127).astype(np.uint8)
 
     def _appearance_of(self, window: Window) -> _Appearance:
         """What the pixels of a window look like; only those of the photograph and the last one are stored."""
@@ -245,9 +245,23 @@ def _enlarge(window: Window, values: Floats, found: Mask, reaches: tuple[float, 
     """The state at full resolution; between the pixels that were worked on, `values` are interpolated."""
     if window.reduction == 1:
         return _crop_to_defects(window, found, reaches)
+    window, values, found = _crop_to_surroundings(window, values, found)
     near = cv2.dilate(found, np.ones((3, 3), np.uint8))
     signed = np.where(found > 0, np.maximum(values, np.float32(1e-3)), np.minimum(values, np.float32(-1e-3)))
     signed = np.where(near > 0, signed, np.float32(-1))
     size = (window.right - window.left, window.bottom - window.top)
     enlarged = cv2.resize(signed, size, interpolation=cv2.INTER_LINEAR)
     return _crop_to_defects(window, (enlarged > 0).astype(np.uint8), reaches)
+
+
+def _crop_to_surroundings(window: Window, values: Floats, found: Mask) -> tuple[Window, Floats, Mask]:
+    """The part of a window with the defects and the pixels that are interpolated around them."""
+    if not window.has_whole_pixels():
+        return window, values, found
+    left, top, width, height = cv2.boundingRect(found)
+    bottom, right = min(top + height + 2, found.shape[0]), min(left + width + 2, found.shape[1])
+    part = Box(max(0, left - 2), max(0, top - 2), right, bottom)
+    sides = (side * window.reduction for side in (part.left, part.top, part.right, part.bottom))
+    inner = Box(*sides).moved(window.left, window.top)
+    cropped = Window(inner.left, inner.top, inner.right, inner.bottom, window.reduction)
+    return cropped, part.crop(values), part.crop(found)

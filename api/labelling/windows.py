@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 Image = NDArray[np.uint8]
+Value = TypeVar("Value", bound=np.generic)
 
 MAX_WHOLE_PX = 640_000
 """Photographs up to this size are one window at full resolution."""
@@ -26,9 +28,13 @@ class Box:
     right: int
     bottom: int
 
-    def crop(self, image: Image) -> Image:
-        """Returns the part of the photograph or mask that is inside."""
+    def crop(self, image: NDArray[Value]) -> NDArray[Value]:
+        """Returns the part of the photograph or mask that is inside, as a view."""
         return image[self.top : self.bottom, self.left : self.right]
+
+    def moved(self, right: int, down: int) -> "Box":
+        """Returns the box so many pixels further to the right and down."""
+        return Box(self.left + right, self.top + down, self.right + right, self.bottom + down)
 
     def contains(self, other: "Box") -> bool:
         """Returns whether the other box is inside."""
@@ -53,12 +59,19 @@ class Window(Box):
 
     def reduced(self, image: Image) -> Image:
         """Returns the part of the photograph or mask inside at the resolution that is worked on."""
-        part = self.crop(image)
+        return self.reduced_part(self.crop(image))
+
+    def reduced_part(self, part: Image) -> Image:
+        """Returns the pixels of this box, of a photograph or mask, at the resolution that is worked on."""
         if self.reduction == 1:
             return part
         height, width = self.reduced_size
         scaled = cv2.resize(part, (width, height), interpolation=cv2.INTER_AREA)
         return np.asarray(scaled, np.uint8)
+
+    def has_whole_pixels(self) -> bool:
+        """Returns whether each pixel that is worked on covers `reduction` × `reduction` of the photograph."""
+        return (self.right - self.left) % self.reduction == (self.bottom - self.top) % self.reduction == 0
 
     def is_cut(self, mask: Image, height: int, width: int) -> bool:
         """Returns whether a mask [h, w] of the window reaches a side that is not one of the photograph."""

@@ -8,6 +8,8 @@ from benchmarks.clicks import (
     MAX_CLICKS,
     ClickSimulation,
     choose_click,
+    describe_large_photograph,
+    draw_large_photograph,
     main,
     prepare_grabcut,
     simulate,
@@ -68,3 +70,14 @@ def test_the_table_is_written_between_the_markers(tmp_path, capsys):
     assert text.endswith("after\n")
     assert "| toy (2) | GrabCut alone |" in text
     assert "| mean | clicks |" in capsys.readouterr().out
+
+
+def test_the_large_photograph_has_the_size_asked_for_and_two_defects():
+    image, masks = draw_large_photograph(0.75)
+    assert image.shape == (750, 1000, 3)
+    assert np.count_nonzero(masks["small"]) < np.count_nonzero(masks["large"]) / 10
+    assert not (masks["small"] & masks["large"]).any()
+    assert set(np.unique(image[masks["small"] | masks["large"]])) == {60}
+    text = describe_large_photograph(0.75)
+    assert "0.75 megapixels: the first click on a small defect" in text
+    assert text.endswith("The defects are 40 and 375 px long.")

@@ -157,3 +157,18 @@ def test_the_size_in_memory_is_limited_however_many_clicks_arrive(blob, monkeypa
     for x in range(60, 120, 3):
         segmenter.segment([Click(90, 110, True), Click(x, 112, True)])
     assert segmenter.nbytes < before + 20_000
+
+
+@pytest.mark.parametrize("width", [1664, 1700])  # the whole photograph is a multiple of the reduction, or not
+def test_a_wide_mask_is_interpolated_where_it_is(width, monkeypatch):
+    """Only the surroundings of the defects are enlarged: the mask is that of enlarging the whole window."""
+
+    def draw(mask):
+        cv2.ellipse(mask, (600, 600), (420, 300), 0, 0, 360, 1, -1)
+
+    photograph, _ = with_defect(surface(1280, width), draw)
+    clicks = [Click(600, 600, True), Click(150, 600, True)]
+    found = ClickSegmenter(photograph).segment(clicks)
+    assert found.any()
+    monkeypatch.setattr(segmenter_module, "_crop_to_surroundings", lambda *parts: parts)
+    np.testing.assert_array_equal(ClickSegmenter(photograph).segment(clicks), found)
