@@ -208,6 +208,8 @@ def push(options: argparse.Namespace) -> None:
         f"{counts['present']} were there; {counts['labelled']} labelled, {counts['kept']} keep another "
         f"label; {counts['removed']} were removed there and stay so"
     )
+    if counts["split"] or counts["other_split"]:
+        print(f"{counts['split']} got a split, {counts['other_split']} keep another split")
     if result.problems:
         raise DatasetError(
             f"The service rejected {len(result.problems)} photographs; see above. Repair them and push "

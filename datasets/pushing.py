@@ -23,8 +23,10 @@ REJECTED = frozenset({400, 409, 413, 415, 422})
 LEFT_OUT = "left_out"
 """Split of the photographs that the split of the data set leaves out."""
 
-Outcome = Literal["sent", "present", "labelled", "kept", "removed"]
-"""`kept`: has another label in the service, which stays; `removed`: somebody removed it there."""
+Outcome = Literal["sent", "present", "labelled", "kept", "removed", "split", "other_split"]
+"""`kept`: has another label in the service, which stays; `removed`: somebody removed it there; `split`: got a
+split, having had none; `other_split`: has another split in the service, which stays.
+"""
 
 Progress = Callable[[Sequence[Record]], Iterable[Record]]
 
@@ -49,7 +51,7 @@ def push(
     max_pixels: int = DEFAULT_MAX_PIXELS,
     progress: Progress = iter,
 ) -> PushResult:
-    """Sends the photographs that the service does not have, and labels for those without one.
+    """Sends the photographs that the service does not have, and labels and splits for those without one.
 
     Nothing that people did in the service is changed, so that the same call continues after an interruption.
 
@@ -132,21 +134,35 @@ class _Sending:
         known = self._known.get(_digest(record))
         if known is not None and known.is_removed:
             return ["removed"]
-        outcome: Outcome = "sent" if known is None else "present"
-        stored = self._add(record) if known is None else known
+        if known is None:
+            return ["sent", *self._annotate(record, self._add(record))]
+        return ["present", *self._add_split(record, known), *self._annotate(record, known)]
+
+    def _add_split(self, record: Record, known: KnownPhotograph) -> list[Outcome]:
+        split = self._split(record)
+        if not split or known.split == split:
+            return []
+        if known.split is not None:
+            return ["other_split"]
+        self._add(record)
+        return ["split"]
+
+    def _annotate(self, record: Record, stored: StoredPhotograph) -> list[Outcome]:
         number = int(self._values[record.label]) if record.label else 0
         label = self._target.classes[number - 1] if number else self._names[0]
         if stored.annotation_id is not None:
-            return [outcome, "kept"] if stored.label != label else [outcome]
+            return ["kept"] if stored.label != label else []
         mask = self._mask(record)
         self._target.annotate(stored, label, mask, is_boxes=mask is not None and record.supervision == "box")
-        return [outcome, "labelled"]
+        return ["labelled"]
 
     def _add(self, record: Record) -> StoredPhotograph:
         data = read_files(record, max_pixels=self._max_pixels).photograph
         part = "" if record.group == record.name else record.group
-        split = (record.split_word or LEFT_OUT) if self._has_split else ""
-        return self._target.add_photograph(data, name=record.name, part=part, split=split)
+        return self._target.add_photograph(data, name=record.name, part=part, split=self._split(record))
+
+    def _split(self, record: Record) -> str:
+        return (record.split_word or LEFT_OUT) if self._has_split else ""
 
     def _mask(self, record: Record) -> bytes | None:
         if record.mask_file is None or record.supervision == "label":

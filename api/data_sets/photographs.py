@@ -245,10 +245,10 @@ def find_missing(connection: Connection, data_set_id: int, digests: Sequence[byt
         RequestError: 404 if the data set does not exist.
     """
     find_data_set(connection, data_set_id)
-    columns = (table.id, table.sha256, table.name, table.label, table.annotation_id, table.removed_at)
+    names = ("id", "name", "label", "annotation_id", "split")
+    columns = (table[name] for name in ("sha256", "removed_at", *names))
     statement = select(*columns).where(table.data_set_id == data_set_id, table.sha256.in_(digests))
     rows = {bytes(row["sha256"]): row for row in connection.execute(statement).mappings()}
-    names = ("id", "name", "label", "annotation_id")
     present = [
         KnownPhotograph(
             **{name: row[name] for name in names},

@@ -114,6 +114,7 @@ class KnownPhotograph(AnswerPart):
     name: str
     label: str | None
     annotation_id: int | None
+    split: Split | None = Field(description="the published split that it came with; null: none")
     is_removed: bool
 
 
@@ -198,6 +199,7 @@ class ComparedPhotograph(AnswerPart):
     label_before: str | None = Field(description="null: not in the first version")
     label_after: str | None = Field(description="null: not in the second version")
     mask_changed: bool
+    split_changed: bool
 
 
 class VersionComparison(AnswerPart):
@@ -209,5 +211,6 @@ class VersionComparison(AnswerPart):
     removed: int
     relabelled: int
     masks_changed: int = Field(description="of photographs that are in both")
+    splits_changed: int = Field(description="of photographs that are in both")
     unchanged: int
     photographs: list[ComparedPhotograph] = Field(description="the first 500 that differ, by name")

@@ -23,6 +23,7 @@ Split = Literal[
 """The words of split files, and that the split of a data set leaves a photograph out."""
 SPLITS: tuple[Split, ...] = get_args(Split)
 LEFT_OUT: Split = "left_out"
+TEST: Split = "test"
 NEW: Split = "train"
 """Split of photographs that did not come with one, in a version where others have one."""
 

@@ -7,6 +7,7 @@ from api.data_sets.versions import Entry, list_files, read_manifest
 
 MAX_SHOWN = 500
 """Photographs in an answer."""
+KINDS = ("added", "removed", "relabelled", "masks_changed", "splits_changed", "unchanged")
 NumberedManifest = tuple[int, bytes]
 """Number and manifest of a version."""
 
@@ -27,7 +28,7 @@ def compare_versions(first: NumberedManifest, second: NumberedManifest) -> Versi
     return VersionComparison(
         from_version=first[0],
         to_version=second[0],
-        **{kind: counts[kind] for kind in ("added", "removed", "relabelled", "masks_changed", "unchanged")},
+        **{kind: counts[kind] for kind in KINDS},
         photographs=differing[:MAX_SHOWN],
     )
 
@@ -37,9 +38,10 @@ def _compare(before: Entry | None, after: Entry | None) -> ComparedPhotograph | 
     shown = after or before
     assert shown is not None
     labels = [None if entry is None else entry["label"] for entry in (before, after)]
-    masks = [_mask_of(entry) for entry in (before, after) if entry is not None]
-    mask_changed = len(set(masks)) == 2
-    if labels[0] == labels[1] and not mask_changed:
+    present = [entry for entry in (before, after) if entry is not None]
+    mask_changed = len({_mask_of(entry) for entry in present}) == 2
+    split_changed = len({entry.get("split") for entry in present}) == 2
+    if labels[0] == labels[1] and not mask_changed and not split_changed:
         return None
     _, sha256 = next(list_files(shown))
     return ComparedPhotograph(
@@ -48,6 +50,7 @@ def _compare(before: Entry | None, after: Entry | None) -> ComparedPhotograph | 
         label_before=labels[0],
         label_after=labels[1],
         mask_changed=mask_changed,
+        split_changed=split_changed,
     )
 
 
@@ -62,5 +65,9 @@ def _kinds(change: ComparedPhotograph | None) -> list[str]:
         return ["added"]
     if change.label_after is None:
         return ["removed"]
-    relabelled = ["relabelled"] if change.label_before != change.label_after else []
-    return relabelled + (["masks_changed"] if change.mask_changed else [])
+    changed = {
+        "relabelled": change.label_before != change.label_after,
+        "masks_changed": change.mask_changed,
+        "splits_changed": change.split_changed,
+    }
+    return [kind for kind, is_changed in changed.items() if is_changed]

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, case, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, case, func, insert, select, update
 
 from api.data_sets.definitions import find_data_set
 from api.data_sets.names import IGNORE
+from api.data_sets.splits import LEFT_OUT, TEST
 from api.errors import RequestError
 from api.records.tables import data_set_photographs, proposal_orders, training_jobs
 from api.training_jobs.jobs import ENDED, NewJob, create_job
@@ -24,7 +25,8 @@ table, jobs, photographs = proposal_orders.c, training_jobs.c, data_set_photogra
 @dataclass(frozen=True)
 class LabelCounts:
     """What a data set has to learn from: parts by label, and photographs without one. A part with a defect is
-    defective.
+    defective. Parts that do not train count for nothing: those in `test`, and those that the published split
+    leaves out.
     """
 
     good_parts: int
@@ -43,12 +45,24 @@ def count_labels(connection: Connection, data_set_id: int) -> LabelCounts:
     is_defective = func.max(case((photographs.label != GOOD, 1), else_=0)).label("is_defective")
     own_part = case((photographs.part == "", photographs.id), else_=0)
     labelled = select(is_defective).where(*kept, photographs.label.is_not(None), photographs.label != IGNORE)
+    labelled = labelled.where(_is_trained(data_set_id))
     parts = labelled.group_by(photographs.part, own_part).subquery()
     total, defective = connection.execute(
         select(func.count(), func.coalesce(func.sum(parts.c.is_defective), 0)).select_from(parts)
     ).one()
     unlabelled = select(func.count()).where(*kept, photographs.label.is_(None))
     return LabelCounts(total - defective, defective, connection.execute(unlabelled).scalar_one())
+
+
+def _is_trained(data_set_id: int) -> ColumnElement[bool]:
+    """Whether a version gives a labelled photograph to the training, as `place_photographs` decides."""
+    others = photographs.data_set_id == data_set_id, photographs.removed_at.is_(None), photographs.part != ""
+    labelled = photographs.label.is_not(None), photographs.label != IGNORE
+    stated = select(photographs.part).where(*others, *labelled, photographs.split != LEFT_OUT)
+    tested = stated.group_by(photographs.part)
+    tested = tested.having(func.min(photographs.split) == TEST, func.max(photographs.split) == TEST)
+    follows_part = photographs.split.is_(None) & photographs.part.not_in(tested)
+    return follows_part | photographs.split.not_in([TEST, LEFT_OUT])
 
 
 def check_labels(connection: Connection, data_set_id: int) -> None:
@@ -60,8 +74,8 @@ def check_labels(connection: Connection, data_set_id: int) -> None:
     counts = count_labels(connection, data_set_id)
     if min(counts.good_parts, counts.defective_parts) < MIN_PARTS:
         detail = (
-            f"{counts.good_parts} good and {counts.defective_parts} defective parts have a label. Expected "
-            f"at least {MIN_PARTS} of each: label more photographs first."
+            f"{counts.good_parts} good and {counts.defective_parts} defective parts for training have a "
+            f"label. Expected at least {MIN_PARTS} of each: label more photographs first."
         )
         raise RequestError(409, "too_few_labels", detail)
     if not counts.unlabelled:

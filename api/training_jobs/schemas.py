@@ -102,7 +102,10 @@ class ProposalTraining(AnswerPart):
     """What a data set has to learn from, and its latest training for proposals."""
 
     needed_parts: int = Field(description="good parts that must be labelled, and defective ones")
-    good_parts: int = Field(description="labelled parts, or photographs whose part is unknown")
+    good_parts: int = Field(
+        description="labelled parts, or photographs whose part is unknown; not those that do not train, in "
+        "`test` or left out by the published split"
+    )
     defective_parts: int
     unlabelled: int = Field(description="photographs without a label")
     latest: ProposalOrder | None

@@ -40,6 +40,7 @@ class KnownPhotograph(StoredPhotograph):
 
     sha256: str
     is_removed: bool
+    split: str | None
 
 
 class _DataSets(BaseModel):
@@ -92,7 +93,9 @@ class DataSetClient:
         return known
 
     def add_photograph(self, data: bytes, *, name: str, part: str, split: str = "") -> StoredPhotograph:
-        """Sends a photograph; one that is there already stays as it is. An empty `split` means none."""
+        """Sends a photograph; one that is there already stays as it is, except that it gets
+        `split` if it has none. An empty `split` means none.
+        """
         call = Call(
             "POST",
             f"{PATH}/{self.id}/photographs",

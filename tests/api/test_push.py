@@ -39,3 +39,23 @@ def test_push_sends_and_repeats(tmp_path, url, capsys):
     page = httpx.get(f"{url}/v1/data-sets/{stored['id']}/photographs", headers={"X-API-Key": KEY}).json()
     splits = {record.name: record.split for record in load_dataset("toy", tmp_path / "own").records}
     assert {one["name"]: one["split"] for one in page["photographs"]} == splits
+
+
+def test_push_adds_the_split_of_photographs_that_were_sent_without_one(tmp_path, url, capsys):
+    write_toy(tmp_path / "own", 18, size=32)
+    (tmp_path / "key").write_text(KEY)
+    headers = {"X-API-Key": KEY}
+    number = httpx.post(f"{url}/v1/data-sets", headers=headers, json={"name": "Toys"}).json()["id"]
+    first, second, *_ = load_dataset("toy", tmp_path / "own").records
+    path = f"{url}/v1/data-sets/{number}/photographs"
+    for record, split in ((first, {}), (second, {"split": "fold_9"})):
+        sent = headers | {"Content-Type": "image/png"}
+        query = {"name": record.name, **split}
+        httpx.post(
+            path, headers=sent, params=query, content=record.image_file.read_bytes()
+        ).raise_for_status()
+    command = ["push", str(tmp_path / "own"), "--layout", "toy", "--url", url, "--data-set", "Toys"]
+    main([*command, "--key-file", str(tmp_path / "key")])
+    assert "1 got a split, 1 keep another split" in capsys.readouterr().out
+    stored = {one["name"]: one["split"] for one in httpx.get(path, headers=headers).json()["photographs"]}
+    assert (stored[first.name], stored[second.name]) == (first.split, "fold_9")

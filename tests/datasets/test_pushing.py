@@ -35,7 +35,11 @@ class Target:
         if name in self.fails:
             raise ServiceError("Not this one.", code="bad", status=self.fails[name], request_id="1")
         digest = hashlib.sha256(data).hexdigest()
+        if digest in self.photographs:
+            self.photographs[digest] = self.photographs[digest].model_copy(update={"split": split})
+            return self.photographs[digest]
         facts = {"name": name, "label": None, "annotation_id": None, "sha256": digest, "is_removed": False}
+        facts["split"] = split or None
         self.photographs[digest] = KnownPhotograph(id=len(self.photographs), **facts)
         self.annotations[name] = SimpleNamespace(part=part, split=split)
         return self.photographs[digest]
@@ -93,6 +97,19 @@ def test_the_split_of_the_data_set_is_sent(dataset):
     unsplit = Target()
     push(without_split(dataset), unsplit)
     assert {one.split for one in unsplit.annotations.values()} == {""}
+
+
+def test_photographs_without_a_split_get_one_and_others_keep_theirs(dataset):
+    target = Target()
+    push(without_split(dataset), target)
+    split = replace(dataset, records=tuple(record.with_split("train") for record in dataset.records))
+    assert push(split, target).counts == {"present": 4, "split": 4}
+    assert {one.split for one in target.photographs.values()} == {"train"}
+    requests = target.requests
+    other = replace(split, records=(split.records[0].with_split("test"), *split.records[1:]))
+    assert push(other, target).counts == {"present": 4, "other_split": 1}
+    assert push(without_split(dataset), target).counts == {"present": 4}
+    assert target.requests == requests and {one.split for one in target.photographs.values()} == {"train"}
 
 
 def test_again_sends_nothing_and_what_people_did_stays(dataset):

@@ -84,19 +84,21 @@ export class VersionList {
   }
 }
 
-function summaryText({ added, removed, relabelled, masks_changed: masks, unchanged }) {
+function summaryText({ added, removed, relabelled, masks_changed: masks, splits_changed: splits, unchanged }) {
   return [
     translateCount(added, "{count} photograph added", "{count} photographs added"),
     translateCount(removed, "{count} removed", "{count} removed"),
     translateCount(relabelled, "{count} with another label", "{count} with another label"),
     translateCount(masks, "{count} with another mask", "{count} with another mask"),
+    translateCount(splits, "{count} with another split", "{count} with another split"),
     translateCount(unchanged, "{count} unchanged", "{count} unchanged"),
   ].join(", ");
 }
 
-function changeText({ name, label_before: before, label_after: after, mask_changed: isMaskChanged }) {
+function changeText({ name, label_before: before, label_after: after, mask_changed: isMaskChanged, split_changed: isSplitChanged }) {
   if (before === null) return translate("{name}: added, {label}", { name, label: labelText(after) });
   if (after === null) return translate("{name}: removed, {label}", { name, label: labelText(before) });
   if (before !== after) return translate("{name}: {old} → {label}", { name, old: labelText(before), label: labelText(after) });
-  return isMaskChanged ? translate("{name}: another mask", { name }) : name;
+  if (isMaskChanged) return translate("{name}: another mask", { name });
+  return isSplitChanged ? translate("{name}: another split", { name }) : name;
 }

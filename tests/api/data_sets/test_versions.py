@@ -1,6 +1,7 @@
 """Versions of a data set: they never change, and `datasets` reads their exports."""
 
 import io
+import json
 import zipfile
 
 import numpy as np
@@ -126,7 +127,7 @@ def test_versions_are_compared(labelled):
     manifests = [(number, manifest_of(labelled, number)) for number in (1, 2)]
     found = compare_versions(*manifests)
     kinds = ("added", "removed", "relabelled", "masks_changed", "unchanged")
-    assert [getattr(found, kind) for kind in kinds] == [1, 1, 1, 2, 2]
+    assert [getattr(found, kind) for kind in kinds] == [1, 1, 1, 2, 2] and found.splits_changed == 0
     changes = [(one.name, one.label_before, one.label_after, one.mask_changed) for one in found.photographs]
     assert changes == [
         ("0", "good", None, False),
@@ -135,6 +136,26 @@ def test_versions_are_compared(labelled):
         ("6", None, "good", False),
     ]
     assert compare_versions(manifests[0], manifests[0]).unchanged == 5
+
+
+def test_a_comparison_names_photographs_whose_split_changed():
+    entries = [
+        {"image": f"photographs/{number:064x}.png", "label": "good", "name": str(number)}
+        for number in range(4)
+    ]
+    splits = ({0: "train", 1: "train", 2: "train"}, {0: "train", 1: "test", 3: "test"})
+    lines = (
+        [{**entry, "split": stated[n]} if n in stated else entry for n, entry in enumerate(entries)]
+        for stated in splits
+    )
+    first, second = ("".join(json.dumps(entry) + "\n" for entry in version).encode() for version in lines)
+    found = compare_versions((1, first), (2, second))
+    assert (found.splits_changed, found.unchanged, found.masks_changed) == (3, 1, 0)
+    assert [(one.name, one.split_changed) for one in found.photographs] == [
+        ("1", True),
+        ("2", True),
+        ("3", True),
+    ]
 
 
 # === Exports ===

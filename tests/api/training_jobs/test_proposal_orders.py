@@ -48,10 +48,19 @@ def test_parts_are_counted_and_a_defect_makes_a_part_defective(filled):
     filled.annotate(removed, "good")
     filled.write(remove_photograph, removed, "Ada", NOW)
     assert filled.read(count_labels) == LabelCounts(good_parts=3, defective_parts=2, unlabelled=1)
-    with pytest.raises(RequestError, match="3 good and 2 defective parts have a label"):
+    with pytest.raises(RequestError, match="3 good and 2 defective parts for training have a label"):
         filled.read(check_labels)
     filled.annotate(filled.add(100).id, "dent")
     filled.read(check_labels)
+
+
+def test_parts_that_do_not_train_are_not_counted(filled):
+    placed = [("a", "test"), ("a", None), ("b", "test"), ("b", "train"), ("c", "left_out"), ("c", None)]
+    placed += [("", "test"), ("", "fold_1"), ("", "val"), ("", None)]
+    for number, (part, split) in enumerate(placed):
+        filled.annotate(filled.add(number, part=part, split=split).id, "good")
+    # Of a: none; b: one in train; c: the one without a split is in train; then fold_1, val and none.
+    assert filled.read(count_labels) == LabelCounts(good_parts=5, defective_parts=0, unlabelled=0)
 
 
 def test_without_an_unlabelled_photograph_there_is_nothing_to_propose(filled):
