@@ -9,6 +9,7 @@ from typing import TypeVar, TypeVarTuple
 from sqlalchemy import Connection, Engine
 
 from api.data_sets.deletion import delete_unused_files
+from api.data_sets.free_space import FreeSpace
 from api.data_sets.new_file import NewFile
 from api.errors import RequestError
 from api.records.record import Record
@@ -38,6 +39,7 @@ class DataSetStore:
     def __init__(self, settings: Settings, record: Record) -> None:
         self._record = record
         self._files = RecordFiles(record, settings, FOLDER, data_set_files)
+        self._free_share = settings.record_free_share
         self._decoding = asyncio.Semaphore(MAX_DECODINGS)
         self._manifest = (b"", b"")
         """Digest and content of the manifest that was read last."""
@@ -58,6 +60,17 @@ class DataSetStore:
             )
 
         return await self._record.write_all(make)
+
+    async def check_space(self, file: NewFile) -> None:
+        """Checks that a photograph leaves the share of the disk free that imports leave.
+
+        Raises:
+            RequestError: 507 `no_space`.
+        """
+        stored = await self._files.open()
+        space = await self._record.read_all(lambda _: stored.space())
+        if space is not None:
+            FreeSpace(space.total, space.free, self._free_share).check(file.bytes, "photograph")
 
     async def read_file(self, sha256: bytes) -> bytes:
         """Returns a file.

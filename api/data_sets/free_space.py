@@ -1,9 +1,11 @@
-"""How much an import may still write to the disk of the record."""
+"""How much data sets may still write to the disk of the record."""
 
 import math
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+
+from api.errors import RequestError
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,18 @@ class FreeSpace:
         """Bytes that may still be written."""
         return max(0, self.free - math.ceil(self.share * self.total))
 
+    def check(self, needed: int, what: str) -> None:
+        """Raises a RequestError, 507, if fewer bytes may still be written; `what` needs them: `archive`."""
+        if needed > self.usable:
+            raise no_space(what, f"It needs {needed / 1e9:.3f} GB. {self}")
+
     def __str__(self) -> str:
         """A sentence for the user."""
         kept = f"{self.share * self.total / 1e9:.1f} GB, {self.share:.0%} of it, stay free for inspections"
         return f"The disk of the record has {self.free / 1e9:.1f} GB free; {kept} (record_free_share)."
+
+
+def no_space(what: str, why: str) -> RequestError:
+    """Returns the error for an archive or a photograph that the disk has no space for."""
+    detail = f"The {what} cannot be stored. {why} Free space, or send fewer photographs at once."
+    return RequestError(507, "no_space", detail, {"Connection": "close"})

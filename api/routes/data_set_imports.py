@@ -13,7 +13,7 @@ from api.data_sets import imports
 from api.data_sets.archive_import import ARCHIVE, DISK_SPACE_FACTOR, ArchiveImport, ArchiveOptions
 from api.data_sets.background_jobs import BackgroundJobs
 from api.data_sets.definitions import find_data_set
-from api.data_sets.free_space import FreeSpace
+from api.data_sets.free_space import FreeSpace, no_space
 from api.data_sets.import_program import ProgramLimits
 from api.data_sets.job_schemas import DataSetImport, ImportList
 from api.errors import RequestError, document_problems
@@ -77,7 +77,7 @@ async def add_archive(
             job = ArchiveImport(data_sets, data_set_id, folder.path, options, name, author_of(request))
             number = await jobs.start(folder, job)
     except OSError as error:
-        raise _no_space(f"{error.strerror or error}.") from error
+        raise no_space("archive", f"{error.strerror or error}.") from error
     return await data_sets.read(imports.show_import, data_set_id, number, datetime.now(UTC))
 
 
@@ -143,19 +143,7 @@ def _check_space(folder: Path, free_share: float, declared: int, received: int =
         declared: Bytes of the archive.
         received: How many of them the disk has already.
     """
-    space = FreeSpace.measure(folder, free_share)
-    needed = DISK_SPACE_FACTOR * declared - received
-    if needed > space.usable:
-        raise _no_space(f"The archive needs {needed / 1e9:.1f} GB more. {space}")
-
-
-def _no_space(why: str) -> RequestError:
-    return RequestError(
-        507,
-        "no_space",
-        f"The archive cannot be stored. {why} Free space, or send fewer photographs at once.",
-        CLOSE,
-    )
+    FreeSpace.measure(folder, free_share).check(DISK_SPACE_FACTOR * declared - received, "archive")
 
 
 def _too_large(limit: int) -> RequestError:

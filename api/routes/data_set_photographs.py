@@ -61,7 +61,7 @@ PhotographName = Annotated[
     response_model=AddedPhotographAnswer,
     responses={
         200: {"model": AddedPhotographAnswer, "description": "it was there already, or had been removed"},
-        **document_problems(422, *BODY_PROBLEMS),
+        **document_problems(422, 507, *BODY_PROBLEMS),
     },
     openapi_extra={"requestBody": describe_photograph(JsonImage, {})},
     dependencies=CHANGE,
@@ -87,6 +87,9 @@ async def add_photograph(
         reading = partial(read_upload, request, service.settings.max_body_bytes)
         upload: Upload = await service.receive(reading, client_of(request), reservation, deadline)
         received = await data_sets.decode(partial(check_photograph, upload, service.settings, service.memory))
+        known = await data_sets.read(photographs.find_missing, data_set_id, [received.file.sha256])
+        if known.missing:
+            await data_sets.check_space(received.file)
         new, now = NewPhotograph(received.file, name, part, split=split), datetime.now(UTC)
         added = await data_sets.write(
             photographs.add_photograph, data_set_id, new, author_of(request), now, files=[received.file]

@@ -22,8 +22,8 @@ def test_a_full_disk_refuses_photographs_and_keeps_those_that_it_has(disk):
         fill(disk)
         for number in range(1, 4):
             answer = add(number)
-            assert problem(answer) == (503, "record_unavailable")
-            assert "its disk is full" in answer.json()["detail"]
+            assert problem(answer) == (507, "no_space")
+            assert "The photograph cannot be stored" in answer.json()["detail"]
         assert problem(client.post(f"{path}/versions", json={})) == (409, "nothing_labelled")
         assert client.get(path).json()["counts"]["photographs"] == 1
         (disk / "other").unlink()

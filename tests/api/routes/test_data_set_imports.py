@@ -9,6 +9,8 @@ import zipfile
 import pytest
 
 from api.data_sets import background_jobs
+from tests.api.conftest import PNG
+from tests.api.data_sets.filled_data_set import photograph_file
 from tests.api.data_sets.test_imports import PARTS
 from tests.api.engineer_client import EngineerClient
 from tests.api.routes.conftest import problem
@@ -95,6 +97,22 @@ def test_an_archive_leaves_the_free_share_of_the_record(tmp_path, monkeypatch):
         )
         monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9000, 0, 903))
         assert client.post(path, content=b"x", headers=ZIP).status_code == 202
+
+
+def test_a_single_photograph_leaves_the_same_share(tmp_path, monkeypatch):
+    with EngineerClient(tmp_path / "record", record_free_share=0.1) as client:
+        path = f"{SETS}/{client.post(SETS, json={'name': 'a'}).json()['id']}/photographs"
+        data = photograph_file(0).data
+
+        def add(free):
+            monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(900_000, 0, free))
+            return client.post(path, content=data, headers=PNG)
+
+        answer = add(90_000 + len(data) - 1)
+        assert problem(answer) == (507, "no_space")
+        assert "10% of it, stay free for inspections" in answer.json()["detail"]
+        assert add(90_000 + len(data)).status_code == 201
+        assert add(0).json()["outcome"] == "present"
 
 
 def test_bodies_that_cannot_be_archives_are_refused(engineer, path, record_folder, monkeypatch):
