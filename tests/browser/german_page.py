@@ -1,6 +1,7 @@
 """What is wrong with a page in German: English texts, and texts that are cut off."""
 
 import re
+from collections.abc import Sequence
 from functools import cache
 
 from playwright.sync_api import Page
@@ -50,9 +51,11 @@ def _english() -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.DOTALL)
 
 
-def translate_sentences(page: Page, script: str, function: str, texts: list[str]) -> list[str]:
-    """Returns the texts as a function of `static/shared` shows them on a page."""
-    result: list[str] = page.evaluate(TRANSLATE, [script, function, texts])
+def translate_sentences(
+    page: Page, script: str, function: str, texts: Sequence[str | dict[str, str]]
+) -> list[str]:
+    """Returns the texts, or problems, as a function of `static/shared` shows them on a page."""
+    result: list[str] = page.evaluate(TRANSLATE, [script, function, list(texts)])
     return result
 
 

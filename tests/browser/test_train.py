@@ -172,7 +172,7 @@ def test_a_training_is_described_in_german(visit, studio, tmp_path):
     window.screenshot("german-train-done", full_page=True)
     expect(page.locator("#states li")).to_contain_text(
         [
-            "Bestellt von Unbekannt (127.0.0.1).",
+            "Beauftragt von Unbekannt (127.0.0.1).",
             "Der Trainingsrechner gpu-1 hat den Auftrag.",
             "Das Training wurde durch SIGKILL beendet. Der Auftrag wartet auf einen Trainingsrechner",
             "Der Trainingsrechner gpu-1 hat den Auftrag.",
