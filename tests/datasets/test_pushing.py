@@ -93,7 +93,7 @@ def test_the_split_of_the_data_set_is_sent(dataset):
     records = [record.with_split(word) for record, word in zip(dataset.records, words, strict=True)]
     records[0] = records[0].with_split("train", fold=3)
     push(replace(dataset, records=tuple(records)), target)
-    assert [one.split for one in target.annotations.values()] == ["fold_3", "train", "test", "left_out"]
+    assert [target.annotations[name].split for name in "abcd"] == ["fold_3", "train", "test", "left_out"]
     unsplit = Target()
     push(without_split(dataset), unsplit)
     assert {one.split for one in unsplit.annotations.values()} == {""}
