@@ -153,6 +153,10 @@ def _add_worker(commands: "Commands") -> None:
     folder = "folder for data and runs; one worker at a time (default: %(default)s)"
     add("--folder", type=Path, default=Path("worker"), help=folder)
     add("--name", help="name of the worker; default: that of the machine")
+    address = (
+        "where the workers of other machines reach this one; default: it takes no job for several machines"
+    )
+    add("--address", metavar="HOST:PORT", help=address)
     signing = "private key that signs the models, see python -m segdec keygen; default: they stay unsigned"
     add("--signing-key", type=Path, metavar="FILE", help=signing)
     authority = "certificate authority of the service's https certificate; default: those of the system"

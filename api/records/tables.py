@@ -560,6 +560,7 @@ training_jobs = Table(
     Column("data_set_id", BigInteger, ForeignKey("data_sets.id"), nullable=False),
     Column("data_set_version", Integer, nullable=False),
     Column("settings", Text, nullable=False, doc="JSON"),
+    Column("machines", Integer, nullable=False, server_default="1", doc="workers that train it together"),
     Column("retrain_of", BigInteger, doc="job from which it took over the settings"),
     Column("created_at", UtcDateTime, nullable=False),
     Column("created_by", Text, nullable=False),
@@ -630,7 +631,22 @@ training_workers = Table(
     Column("first_seen_at", UtcDateTime, nullable=False),
     Column("seen_at", UtcDateTime, nullable=False),
     Column("problem", Text, doc="why it gets no job"),
+    Column("address", Text, doc="`host:port` at which other workers reach its trainings"),
+    Column("waits_until", UtcDateTime, doc="until then it can become a member of a joint job"),
 )
+
+training_members = Table(
+    "training_members",
+    metadata,
+    Column("job_id", BigInteger, ForeignKey("training_jobs.id"), primary_key=True, autoincrement=False),
+    Column("rank", Integer, primary_key=True, autoincrement=False, doc="0: the chief"),
+    Column("worker", Text, nullable=False),
+    Column("worker_key", Text, nullable=False, doc="name of its API key"),
+    Column("address", Text, nullable=False),
+    Column("lease", Text, doc="random token; null: the worker has not fetched it yet"),
+    Column("leased_until", UtcDateTime, nullable=False),
+)
+"""The workers that train a job together now; none for jobs of one worker."""
 
 training_chunks = Table(
     "training_chunks",

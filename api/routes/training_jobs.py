@@ -42,6 +42,7 @@ from segdec.schemas import ReloadAnswer
 router = APIRouter(prefix="/v1/training", tags=["training"])
 
 MAX_PAGE_SIZE, MAX_EVENTS = 200, 1000
+MAX_MACHINES = 16
 REPORT, PREDICTIONS = "report.html", "predictions.csv"
 QueriedJob = Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_ID, description="id of a finished job")]
 READ, CHANGE = require_role("reviewer"), require_role("engineer")
@@ -74,6 +75,7 @@ class NewTrainingJob(BaseModel):
     retrain_of: int | None = Field(
         None, gt=0, le=MAX_ID, strict=True, description="job from which it takes over the settings not given"
     )
+    machines: int = Field(1, ge=1, le=MAX_MACHINES, strict=True, description="workers that train it together")
 
 
 @router.get("/jobs", responses=PROBLEMS, dependencies=READ)

@@ -35,6 +35,7 @@ from api.training_jobs.job_events import NewEvent
 from api.training_jobs.jobs import change_job
 from api.training_jobs.schemas import EventKind, HeartbeatAnswer, Lease, MissingChunks, SentFile
 from api.training_jobs.training_store import NewChunk
+from api.training_jobs.workers import Worker
 from segdec import __version__
 
 router = APIRouter(
@@ -50,6 +51,8 @@ MAX_LIST_BYTES = 2 * 1024**2
 MAX_EVENTS = 100
 MAX_EVENT_BYTES = 256 * 1024
 """Largest heartbeat."""
+ADDRESS = r"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}$"
+"""`host:port`."""
 Digest = Annotated[str, Field(pattern=DIGEST_PATTERN)]
 Text = Annotated[str, Field(max_length=2000)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -83,6 +86,9 @@ class WorkerFacts(Sent):
     version: RequiredName = Field(description="of the product")
     machine: dict[RequiredName, Annotated[str, Field(max_length=200)]] = Field(
         {}, max_length=20, description="system, processors, GPUs"
+    )
+    address: Annotated[str, Field(max_length=260, pattern=ADDRESS)] | None = Field(
+        None, description="`host:port` at which other workers reach its trainings; null: no joint jobs"
     )
 
 
@@ -173,13 +179,17 @@ LeasedRequestDep = Annotated[LeasedRequest, Depends()]
 async def lease_job(
     request: Request, service: ServiceDep, training: TrainingDep, deadline: DeadlineDep
 ) -> Lease:
-    """Leases the oldest job that waits, one at a time to a worker; each heartbeat renews the lease."""
+    """Leases the oldest job that waits, one at a time to a worker; each heartbeat renews the lease. A worker
+    with an address waits with others until they get a joint job together.
+    """
     sent = await read_json_body(request, service, WorkerFacts, deadline)
-    worker = leases.Worker(sent.name, request.state.key or "", sent.version, sent.machine)
+    worker = Worker(sent.name, request.state.key or "", sent.version, sent.machine, sent.address)
     leased = await training.write(leases.lease_job, worker, datetime.now(UTC))
-    if isinstance(leased, leases.Refusal):
-        raise RequestError(409, leased.code, leased.text)
-    return Lease(job=leased)
+    if not isinstance(leased, leases.Refusal):
+        return Lease(job=leased)
+    if leased.code is None:
+        return Lease(job=None, reason=leased.text)
+    raise RequestError(409, leased.code, leased.text)
 
 
 @router.post("/jobs/{job_id}/heartbeat", responses=JSON_PROBLEMS, openapi_extra=describe_json_body(Heartbeat))
@@ -200,7 +210,7 @@ def _kind(event: SentEvent) -> EventKind:
 
 @router.post("/jobs/{job_id}/end", responses=JSON_PROBLEMS, openapi_extra=describe_json_body(LeaseEnd))
 async def end_lease(leased: LeasedRequestDep) -> HeartbeatAnswer:
-    """Ends the lease: the job is done, has failed, or waits for another worker."""
+    """Ends the lease: the job is done, has failed, or waits for another worker: for all of a group."""
     sent = await leased.read_json(LeaseEnd, MAX_EVENT_BYTES)
     now = datetime.now(UTC)
     await leased.training.write(
@@ -235,7 +245,7 @@ async def read_data_file(
 
 
 def _find_manifest(connection: Connection, job_id: int, lease: str) -> bytes:
-    row = leases.find_leased(connection, job_id, lease)
+    row, _ = leases.find_held(connection, job_id, lease)
     return bytes(find_version(connection, row["data_set_id"], row["data_set_version"])["digest"])
 
 

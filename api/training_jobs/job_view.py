@@ -6,7 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, exists, select
 
-from api.records.tables import data_sets, proposal_orders, training_jobs, training_workers
+from api.records.tables import data_sets, proposal_orders, training_jobs, training_members, training_workers
+from api.training_jobs import groups
 from api.training_jobs.jobs import ACTIVE, COLUMNS, find_job
 from api.training_jobs.schemas import (
     JobSettings,
@@ -20,8 +21,9 @@ from api.training_jobs.schemas import (
 table = training_jobs.c
 COPIED = (
     *("id", "model", "version", "data_set_version", "retrain_of", "created_at", "created_by", "state"),
-    *("request", "attempts", "worker", "started_at", "ended_at", "reason"),
+    *("machines", "request", "attempts", "worker", "started_at", "ended_at", "reason"),
 )
+NO_JOB = (None, None)
 PARSED = ("progress", "checkpoint", "outcome", "used")
 
 
@@ -33,7 +35,7 @@ def show_job(connection: Connection, job_id: int, now: datetime) -> TrainingJob:
     """
     find_job(connection, job_id)
     row = connection.execute(_select().where(table.id == job_id)).mappings().one()
-    return _make_job(row, now)
+    return _make_job(connection, row, now)
 
 
 def list_jobs(
@@ -46,7 +48,7 @@ def list_jobs(
     if before is not None:
         statement = statement.where(table.id < before)
     rows = connection.execute(statement).mappings().all()
-    jobs = [_make_job(row, now) for row in rows[:limit]]
+    jobs = [_make_job(connection, row, now) for row in rows[:limit]]
     return TrainingJobPage(jobs=jobs, next_before=jobs[-1].id if len(rows) > limit else None)
 
 
@@ -60,7 +62,16 @@ def _select() -> Select[Any]:
     return select(*COLUMNS, *facts).join_from(training_jobs, data_sets)
 
 
-def _make_job(row: RowMapping, now: datetime) -> TrainingJob:
+def _count_waiting(connection: Connection, row: RowMapping, now: datetime) -> int:
+    """Returns how many workers wait to train a job together."""
+    if row["machines"] == 1 or row["state"] != "queued":
+        return 0
+    joint = groups.find_joint_job(connection, now)
+    is_collecting = joint is not None and joint["id"] == row["id"]
+    return len(groups.find_waiting(connection, now)) if is_collecting else 0
+
+
+def _make_job(connection: Connection, row: RowMapping, now: datetime) -> TrainingJob:
     until = row["leased_until"]
     return TrainingJob(
         **{name: row[name] for name in COPIED},
@@ -68,6 +79,8 @@ def _make_job(row: RowMapping, now: datetime) -> TrainingJob:
         data_set=row["data_set_id"],
         data_set_name=row["data_set_name"],
         settings=JobSettings.model_validate_json(row["settings"]),
+        waiting=_count_waiting(connection, row, now),
+        members=[] if row["machines"] == 1 else groups.list_members(connection, row["id"]),
         is_silent=row["state"] in ACTIVE and until is not None and until <= now,
         for_proposals=row["for_proposals"],
         has_panel=row["has_panel"],
@@ -88,15 +101,20 @@ def read_panel(connection: Connection, job_id: int) -> bytes | None:
 def list_workers(connection: Connection) -> TrainingWorkerList:
     """Returns all workers, by name."""
     active = select(table.worker, table.id).where(table.state.in_(ACTIVE))
-    jobs = dict(map(tuple, connection.execute(active)))
-    names = ("name", "key", "version", "first_seen_at", "seen_at", "problem")
+    places: dict[str, tuple[int | None, int | None]]
+    places = {worker: (job_id, None) for worker, job_id in connection.execute(active)}
+    member = training_members.c
+    for worker, job_id, rank in connection.execute(select(member.worker, member.job_id, member.rank)):
+        places[worker] = (job_id, rank)
+    names = ("name", "key", "version", "first_seen_at", "seen_at", "problem", "address")
     rows = connection.execute(select(training_workers).order_by(training_workers.c.name)).mappings()
     return TrainingWorkerList(
         workers=[
             TrainingWorker(
                 **{name: row[name] for name in names},
                 machine=json.loads(row["machine"]),
-                job=jobs.get(row["name"]),
+                job=places.get(row["name"], NO_JOB)[0],
+                rank=places.get(row["name"], NO_JOB)[1],
             )
             for row in rows
         ]

@@ -41,6 +41,7 @@ class NewJob:
     area: int | None = None
     classes: Sequence[str] | None = None
     retrain_of: int | None = None
+    machines: int = 1
 
 
 DEFAULT_MINUTES, ALL_STEPS_MINUTES = 30.0, 720.0
@@ -76,6 +77,7 @@ def create_job(connection: Connection, new: NewJob, used: Collection[str], who: 
         "data_set_version": new.data_set_version,
         "settings": settings.model_dump_json(),
         "retrain_of": new.retrain_of,
+        "machines": new.machines,
         "created_at": now,
         "created_by": who,
         "state": "queued",

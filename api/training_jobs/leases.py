@@ -1,33 +1,27 @@
-"""Leases of training jobs: exactly one worker has a job, and a job whose worker is lost gets another one."""
+"""Leases of training jobs: exactly one worker or group has a job; if it is lost, another one gets the job."""
 
-import hmac
 import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Connection, RowMapping, delete, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, or_, select
 
 from api.data_sets.definitions import classes_of, find_data_set
 from api.data_sets.names import printable
 from api.data_sets.versions import find_version
 from api.errors import RequestError
-from api.records.queries import insert_into
-from api.records.tables import training_jobs, training_workers
+from api.records.tables import training_jobs
+from api.training_jobs import groups
 from api.training_jobs.file_sets import drop_files, list_files
 from api.training_jobs.job_events import NewEvent, add_events, add_state_event
 from api.training_jobs.jobs import ACTIVE, COLUMNS, change_job, find_job
 from api.training_jobs.schemas import Command, JobSettings, LeasedJob
+from api.training_jobs.workers import LEASE_DURATION, Worker, change_worker, note_worker
 from segdec import __version__
 
-LEASE_DURATION = timedelta(seconds=120)
-"""Each heartbeat renews the lease."""
-WORKER_RETENTION = timedelta(days=30)
-"""Workers that were not heard of for longer are not listed any more."""
-MAX_WORKERS = 500
-"""Workers that are listed: those that were heard of last."""
 MAX_ATTEMPTS = 3
 """Leases in a row without a new checkpoint after which a job has failed."""
 table = training_jobs.c
@@ -38,20 +32,13 @@ an explanation; `released`: the worker stops, another one may continue.
 """
 
 
-@dataclass(frozen=True)
-class Worker:
-    """Who leases: the worker's name, the name of its key, its version and its description of the machine."""
-
-    name: str
-    key: str
-    version: str
-    machine: Mapping[str, Any]
-
-
 class Refusal(NamedTuple):
-    """Why a worker gets no job: a code for programs, a sentence for people."""
+    """Why a worker gets no job: a code for programs, a sentence for people.
 
-    code: Literal["worker_version", "worker_has_job"]
+    Without a code the worker did nothing wrong: a job waits, but not for it alone.
+    """
+
+    code: Literal["worker_version", "worker_has_job"] | None
     text: str
 
 
@@ -70,7 +57,9 @@ class Report:
 def lease_job(connection: Connection, worker: Worker, now: datetime) -> LeasedJob | Refusal | None:
     """Leases the oldest queued job to a worker; None if there is none.
 
-    A worker of another version, or one that has a job, gets a refusal.
+    A joint job, for several machines, gets a worker only together with others, see `groups`: until then the
+    worker waits. It passes to later jobs if too few workers with an address are known. A worker of another
+    version, or one that has a job, gets a refusal.
 
     Args:
         connection: In a writing transaction, of which there is one at a time: no other worker gets the job.
@@ -78,48 +67,110 @@ def lease_job(connection: Connection, worker: Worker, now: datetime) -> LeasedJo
         now: The time.
     """
     end_expired_leases(connection, now)
-    refusal = _refuse(connection, worker)
-    note_worker(connection, worker, now, None if refusal is None else refusal.text)
-    _forget_workers(connection, now)
-    if refusal is not None:
+    note_worker(connection, worker, now)
+    leased = _refuse_version(worker) or _lease_next(connection, worker, now)
+    if isinstance(leased, Refusal):
+        change_worker(connection, worker.name, problem=leased.text)
+    return leased
+
+
+def _lease_next(connection: Connection, worker: Worker, now: datetime) -> LeasedJob | Refusal | None:
+    if (place := groups.find_place(connection, worker)) is not None:
+        return _take_place(connection, place, now)
+    if (refusal := _refuse_second_job(connection, worker)) is not None:
         return refusal
-    queued = select(*COLUMNS).where(table.state == "queued").order_by(table.id).limit(1)
-    row = connection.execute(queued).mappings().first()
-    if row is None:
-        return None
-    lease, job_id = secrets.token_hex(16), row["id"]
-    values = {"state": "leased", "lease": lease, "leased_until": now + LEASE_DURATION, "worker": worker.name}
-    values |= {
-        "worker_key": worker.key,
+    single, joint = _find_queued(connection, table.machines == 1), groups.find_joint_job(connection, now)
+    is_first = joint is not None and (single is None or joint["id"] < single["id"])
+    if worker.address is not None and joint is not None and is_first:
+        return _wait_for_others(connection, worker, joint, now)
+    if single is not None:
+        lease = _begin_attempt(connection, single, worker.name, worker.key, now)
+        text = f"The worker {worker.name} has the job."
+        add_state_event(connection, single["id"], text, now, is_limited=True)
+        return _describe_lease(connection, single, lease, 0, now)
+    return _refuse_joint_job(connection, worker, now)
+
+
+def _find_queued(connection: Connection, condition: ColumnElement[bool]) -> RowMapping | None:
+    """Returns the oldest queued job for which the condition holds."""
+    queued = select(*COLUMNS).where(table.state == "queued", condition).order_by(table.id).limit(1)
+    return connection.execute(queued).mappings().first()
+
+
+def _begin_attempt(connection: Connection, row: RowMapping, worker: str, key: str, now: datetime) -> str:
+    """Gives a queued job to a worker; returns its lease."""
+    lease = secrets.token_hex(16)
+    values = {
+        "state": "leased",
+        "lease": lease,
+        "leased_until": now + LEASE_DURATION,
+        "worker": worker,
+        "worker_key": key,
         "attempts": row["attempts"] + 1,
         "started_at": row["started_at"] or now,
         "reason": None,
     }
-    change_job(connection, job_id, **values)
-    add_state_event(connection, job_id, f"The worker {worker.name} has the job.", now, is_limited=True)
-    return _describe_lease(connection, row, lease, now)
+    change_job(connection, row["id"], **values)
+    return lease
 
 
-def _forget_workers(connection: Connection, now: datetime) -> None:
-    """Removes workers that were not heard of for long, and the oldest above `MAX_WORKERS`."""
-    seen_at = training_workers.c.seen_at
-    connection.execute(delete(training_workers).where(seen_at < now - WORKER_RETENTION))
-    latest = select(training_workers.c.name).order_by(seen_at.desc(), training_workers.c.name)
-    others = connection.execute(latest.offset(MAX_WORKERS)).scalars().all()
-    if others:
-        connection.execute(delete(training_workers).where(training_workers.c.name.in_(others)))
+# === Joint jobs ===
 
 
-def _refuse(connection: Connection, worker: Worker) -> Refusal | None:
-    """Returns why a worker gets no job; None if it may have one."""
-    if worker.version != __version__:
-        text = (
-            f"The worker has version {worker.version[:40]!r}, the service {__version__}. Install the "
-            "version of the service on the machine of the worker."
-        )
-        return Refusal("worker_version", text)
+def _wait_for_others(
+    connection: Connection, worker: Worker, joint: RowMapping, now: datetime
+) -> LeasedJob | Refusal | None:
+    """Lets a worker wait for a joint job, which begins if it was the last one that was missing."""
+    groups.let_wait(connection, worker, now)
+    waiting = groups.find_waiting(connection, now)
+    if len(waiting) >= joint["machines"]:
+        chosen = waiting[: joint["machines"]]
+        groups.form_group(connection, joint["id"], chosen, now)
+        _begin_attempt(connection, joint, chosen[0]["name"], chosen[0]["key"], now)
+        text = f"The workers {', '.join(row['name'] for row in chosen)} have the job."
+        add_state_event(connection, joint["id"], text, now, is_limited=True)
+        place = groups.find_place(connection, worker)
+        return None if place is None else _take_place(connection, place, now)
+    text = f"The training job {joint['id']} is for {joint['machines']} machines; waiting now: {len(waiting)}."
+    return Refusal(None, text)
+
+
+def _take_place(connection: Connection, place: RowMapping, now: datetime) -> LeasedJob:
+    """Leases a joint job to a member of its group."""
+    row = find_job(connection, place["job_id"])
+    lease = groups.take_place(connection, place, row["lease"])
+    return _describe_lease(connection, row, lease, place["rank"], now)
+
+
+def _refuse_joint_job(connection: Connection, worker: Worker, now: datetime) -> Refusal | None:
+    """Returns why a worker does not get the oldest joint job; None if there is none."""
+    row = _find_queued(connection, table.machines > 1)
+    if row is None:
+        return None
+    text = f"The training job {row['id']} is for {row['machines']} machines"
+    if worker.address is None:
+        return Refusal(None, f"{text}, and this worker has no address: start it with --address HOST:PORT.")
+    known = groups.count_known(connection, now)
+    return Refusal(None, f"{text}; workers with an address that were heard of lately: {known}.")
+
+
+# === Refusals ===
+
+
+def _refuse_version(worker: Worker) -> Refusal | None:
+    if worker.version == __version__:
+        return None
+    text = (
+        f"The worker has version {worker.version[:40]!r}, the service {__version__}. Install the "
+        "version of the service on the machine of the worker."
+    )
+    return Refusal("worker_version", text)
+
+
+def _refuse_second_job(connection: Connection, worker: Worker) -> Refusal | None:
     of_worker = (table.worker == worker.name, table.worker_key == worker.key)
     held = connection.execute(select(table.id).where(table.state.in_(ACTIVE), *of_worker)).scalar()
+    held = held or groups.find_joint_job_of(connection, worker)
     if held is None:
         return None
     text = (
@@ -130,7 +181,9 @@ def _refuse(connection: Connection, worker: Worker) -> Refusal | None:
     return Refusal("worker_has_job", text)
 
 
-def _describe_lease(connection: Connection, row: RowMapping, lease: str, now: datetime) -> LeasedJob:
+def _describe_lease(
+    connection: Connection, row: RowMapping, lease: str, rank: int, now: datetime
+) -> LeasedJob:
     version = find_version(connection, row["data_set_id"], row["data_set_version"])
     checkpoint = None if row["checkpoint"] is None else json.loads(row["checkpoint"])
     if checkpoint is not None and checkpoint["version"] != __version__:
@@ -139,6 +192,8 @@ def _describe_lease(connection: Connection, row: RowMapping, lease: str, now: da
         drop_files(connection, row["id"], "checkpoint")
         change_job(connection, row["id"], checkpoint=None)
         checkpoint = None
+    if rank > 0:
+        checkpoint = None  # only the chief continues from it
     return LeasedJob(
         id=row["id"],
         lease=lease,
@@ -152,21 +207,9 @@ def _describe_lease(connection: Connection, row: RowMapping, lease: str, now: da
         classes=classes_of(version),
         checkpoint=None if checkpoint is None else list_files(connection, row["id"], "checkpoint"),
         checkpoint_position=None if checkpoint is None else checkpoint["position"],
+        rank=rank,
+        addresses=[member.address for member in groups.list_members(connection, row["id"])],
     )
-
-
-def note_worker(connection: Connection, worker: Worker, now: datetime, problem: str | None = None) -> None:
-    """Stores when a worker was seen, and why it got no job."""
-    values = {
-        "key": worker.key,
-        "version": worker.version,
-        "machine": json.dumps(dict(worker.machine)),
-        "seen_at": now,
-        "problem": problem,
-    }
-    statement = insert_into(connection.dialect.name, training_workers)
-    statement = statement.on_conflict_do_update(index_elements=["name"], set_=values)
-    connection.execute(statement, {"name": worker.name, "first_seen_at": now, **values})
 
 
 # === Renewal ===
@@ -175,37 +218,52 @@ def note_worker(connection: Connection, worker: Worker, now: datetime, problem: 
 def renew_lease(connection: Connection, job_id: int, lease: str, report: Report, now: datetime) -> Command:
     """Renews a lease and stores what the worker reports; returns what it must do.
 
-    A lease that has expired is renewed too, as long as no other worker has got the job.
+    A lease that has expired is renewed too, as long as no other worker has got the job. If another member of
+    a group is lost, the attempt ends, and the next report is rejected.
 
     Raises:
         RequestError: 404 if the job does not exist, 409 `lease_lost` if the lease is not that of the job.
     """
-    row = find_leased(connection, job_id, lease)
-    state = "running" if report.is_training else row["state"]
-    progress = json.dumps(dict(report.progress))
-    change_job(connection, job_id, state=state, leased_until=now + LEASE_DURATION, progress=progress)
+    row, member = find_held(connection, job_id, lease)
+    if _is_chief(member):
+        state = "running" if report.is_training else row["state"]
+        progress = json.dumps(dict(report.progress))
+        change_job(connection, job_id, state=state, leased_until=now + LEASE_DURATION, progress=progress)
     add_events(connection, job_id, report.events, now)
-    seen = update(training_workers).where(training_workers.c.name == row["worker"])
-    connection.execute(seen.values(seen_at=now))
+    change_worker(connection, row["worker"] if member is None else member["worker"], seen_at=now)
+    lost = None if member is None else groups.renew_member(connection, member, now)
+    if lost is not None:
+        _end_attempt(connection, row, _describe_silence(lost), now)
     command: Command = row["request"] or "continue"
     return command
 
 
-def find_leased(connection: Connection, job_id: int, lease: str) -> RowMapping:
-    """Returns the row of a job that a worker has leased; raises as `renew_lease`."""
+def find_held(connection: Connection, job_id: int, lease: str) -> tuple[RowMapping, RowMapping | None]:
+    """Returns the row of a job that a worker, or a member of its group, has leased, and that of the member;
+    raises as `renew_lease`.
+    """
     row = find_job(connection, job_id)
-    if row["state"] not in ACTIVE or not _is_same(row["lease"], lease):
+    member = groups.find_member(connection, job_id, lease)
+    if row["state"] not in ACTIVE or (member is None and not groups.is_same_lease(row["lease"], lease)):
+        raise _lease_lost(row)
+    return row, member
+
+
+def _is_chief(member: RowMapping | None) -> bool:
+    return member is None or member["rank"] == 0
+
+
+def find_leased(connection: Connection, job_id: int, lease: str) -> RowMapping:
+    """Returns the row of a job that a worker or the chief of a group has leased; raises as `renew_lease`."""
+    row, member = find_held(connection, job_id, lease)
+    if not _is_chief(member):
         raise _lease_lost(row)
     return row
 
 
-def _is_same(known: str | None, sent: str) -> bool:
-    return known is not None and hmac.compare_digest(known.encode(), sent.encode())
-
-
 def _lease_lost(row: RowMapping) -> RequestError:
     reasons = {
-        "queued": "it waits for a worker again, because nothing was heard for too long",
+        "queued": "it waits for a worker again",
         "leased": f"the worker {row['worker']} has it",
         "running": f"the worker {row['worker']} has it",
     }
@@ -222,11 +280,18 @@ def end_expired_leases(connection: Connection, now: datetime) -> None:
 
     A lease that ends far in the future was made before the clock was set back.
     """
-    expired = or_(table.leased_until <= now, table.leased_until > now + 2 * LEASE_DURATION)
+    lost = groups.find_lost(connection, now)
+    expired = or_(
+        table.leased_until <= now, table.leased_until > now + 2 * LEASE_DURATION, table.id.in_(lost)
+    )
     statement = select(*COLUMNS).where(table.state.in_(ACTIVE), expired).order_by(table.id)
     for row in connection.execute(statement).mappings().all():
-        why = f"Nothing was heard of the worker {row['worker']} for {LEASE_DURATION.total_seconds():.0f} s."
+        why = _describe_silence(lost.get(row["id"], row["worker"]))
         _end_attempt(connection, row, why, now)
+
+
+def _describe_silence(worker: str) -> str:
+    return f"Nothing was heard of the worker {worker} for {LEASE_DURATION.total_seconds():.0f} s."
 
 
 def end_lease(
@@ -239,6 +304,8 @@ def end_lease(
     facts: Mapping[str, Any] | None = None,
 ) -> None:
     """Ends a lease as its worker reports; a repeated report changes nothing.
+
+    A member of a group that is not its chief ends the attempt for all, except with `done`: its part is done.
 
     Args:
         connection: In a writing transaction.
@@ -253,9 +320,14 @@ def end_lease(
         RequestError: As `renew_lease`; 409 `no_result` if a finished job has no uploaded model.
     """
     row, reason = find_job(connection, job_id), printable(reason)
-    if row["state"] == outcome and _is_same(row["lease"], lease):
+    if row["state"] == outcome and groups.is_same_lease(row["lease"], lease):
         return
-    row = find_leased(connection, job_id, lease)
+    row, member = find_held(connection, job_id, lease)
+    if member is not None and not _is_chief(member):
+        if outcome == "done":
+            groups.leave_group(connection, member)
+            return
+        reason = f"The worker {member['worker']}: {reason}"
     if outcome == "crashed":
         _end_attempt(connection, row, reason, now)
     elif outcome == "released":
@@ -288,6 +360,7 @@ def _queue_again(connection: Connection, row: RowMapping, why: str, now: datetim
     if row["request"] == "cancel":
         _finish(connection, row, "cancelled", why, now)
         return
+    groups.end_group(connection, row["id"])
     values = {"state": "queued", "lease": None, "leased_until": None, "attempts": attempts, "reason": why}
     change_job(connection, row["id"], **values)
     follows = "continues from its last checkpoint" if row["checkpoint"] else "starts again"
@@ -304,6 +377,7 @@ def _finish(
     outcome_json: str | None = None,
 ) -> None:
     """Ends a job; the checkpoint of a failed one stays, so that it can be continued."""
+    groups.end_group(connection, row["id"])
     values = {
         "state": state,
         "leased_until": None,

@@ -38,6 +38,14 @@ class CheckpointFacts(AnswerPart):
     at: datetime
 
 
+class JobMember(AnswerPart):
+    """A worker of a group that trains a job together."""
+
+    rank: int = Field(description="0: the chief, which reports and uploads")
+    worker: str
+    address: str = Field(description="`host:port` at which the others reach its training")
+
+
 class UsedModel(AnswerPart):
     """Where the model of a job was put."""
 
@@ -55,6 +63,9 @@ class TrainingJob(AnswerPart):
     data_set_name: str
     data_set_version: int
     settings: JobSettings
+    machines: int = Field(description="workers that train it together")
+    waiting: int = Field(description="workers that wait until it can begin, of `machines`")
+    members: list[JobMember] = Field(description="that train it together now; empty for one machine")
     retrain_of: int | None = Field(description="the job from which it took over the settings")
     created_at: datetime
     created_by: str
@@ -139,7 +150,11 @@ class TrainingWorker(AnswerPart):
     first_seen_at: datetime
     seen_at: datetime
     problem: str | None = Field(description="why it got no job; null: none")
+    address: str | None = Field(
+        description="at which other workers reach its trainings; null: it trains no job together with others"
+    )
     job: int | None = Field(description="that it has now")
+    rank: int | None = Field(description="in the group that trains this job; null: it trains alone")
 
 
 class TrainingWorkerList(AnswerPart):
@@ -203,12 +218,15 @@ class LeasedJob(AnswerPart):
     classes: list[str]
     checkpoint: list[SentFile] | None = Field(description="to continue from; null: start")
     checkpoint_position: str | None
+    rank: int = Field(description="in the group that trains it; 0 for the chief, and for one machine")
+    addresses: list[str] = Field(description="of the group, by rank; empty for one machine")
 
 
 class Lease(AnswerPart):
-    """A leased job; null if none is queued."""
+    """A leased job; null if there is none for this worker."""
 
     job: LeasedJob | None
+    reason: str | None = Field(None, description="why it gets none, although one waits")
 
 
 class HeartbeatAnswer(AnswerPart):

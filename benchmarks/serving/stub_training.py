@@ -24,10 +24,11 @@ MODULE = "benchmarks.serving.stub_training"
 
 def serve(flags: Sequence[str]) -> None:
     """Runs the service; a lost worker's job waits again after `LEASE_S`."""
-    from api.__main__ import main as run_service
-    from api.training_jobs import leases
+    from api.training_jobs import workers
 
-    leases.LEASE_DURATION = timedelta(seconds=LEASE_S)
+    workers.LEASE_DURATION = timedelta(seconds=LEASE_S)  # before other modules import it
+    from api.__main__ import main as run_service
+
     sys.argv = ["api", *flags]
     run_service()
 

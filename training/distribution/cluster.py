@@ -227,6 +227,12 @@ def _check_addresses(jobs: Mapping[str, tuple[str, ...]]) -> None:
 
 
 def _check_address(address: str, task: str) -> None:
+    if problem := find_address_problem(address):
+        raise _invalid(f"the address {address!r} of {task} {problem}")
+
+
+def find_address_problem(address: str) -> str | None:
+    """Returns what is wrong with an address of a process, and what is expected; None if it is valid."""
     host, colon, port = address.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     plain = host and not any(character in "/[]:" or character.isspace() for character in host)
@@ -239,11 +245,7 @@ def _check_address(address: str, task: str) -> None:
         problem = f"has the port {port}, which is not within 1 … 65535"
     elif not bracketed and not plain:
         problem = f"has the host {host!r}, which is not a name or IP address"
-    if problem:
-        raise _invalid(
-            f"the address {address!r} of {task} {problem}. Expected host:port, as in 10.0.0.5:2222 or "
-            "[fd00::5]:2222."
-        )
+    return problem and f"{problem}. Expected host:port, as in 10.0.0.5:2222 or [fd00::5]:2222."
 
 
 def _check_task(cluster: Cluster) -> None:

@@ -14,6 +14,7 @@ from segdec import __version__
 from segdec.artifact.signatures import read_private_key
 from segdec.errors import ConfigError, ServiceError
 from segdec.runtime.files import folder_lock
+from training.distribution.cluster import find_address_problem
 from training.worker.job_run import JobRun, WorkerStoppedError
 from training.worker.service_connection import Job, ServiceConnection, WorkerIdentity, is_temporary
 from training.worker.trainer_process import fit_command
@@ -30,6 +31,7 @@ class WorkerOptions:
     key_file: Path
     folder: Path = Path("worker")
     name: str | None = None
+    address: str | None = None
     signing_key: Path | None = None
     ca_file: Path | None = None
     once: bool = False
@@ -57,7 +59,9 @@ def work(options: WorkerOptions, make_command: Callable[[Job], Sequence[str]] = 
         ServiceError: If the service refuses the worker: its key or its version.
         WorkerDiskFullError: If the disk is full.
     """
-    identity = WorkerIdentity(options.name or socket.gethostname(), __version__, describe_machine())
+    identity = WorkerIdentity(
+        options.name or socket.gethostname(), __version__, describe_machine(), _check(options.address)
+    )
     signing_key = None if options.signing_key is None else read_private_key(options.signing_key)
     service = ServiceConnection(options.url, _read_key(options.key_file), verify=options.ca_file or True)
     folder = options.folder.absolute()
@@ -66,9 +70,12 @@ def work(options: WorkerOptions, make_command: Callable[[Job], Sequence[str]] = 
     try:
         with service, folder_lock(folder, wait=False):
             print(f"Worker {identity.name} waits for jobs of {options.url}.", flush=True)
+            reason = None
             while not stop.received:
-                job = _lease(service, identity)
+                former, (job, reason) = reason, _lease(service, identity)
                 if job is None:
+                    if reason not in (None, former):
+                        print(f"No job: {reason}", flush=True)
                     _wait(stop)
                     continue
                 print(f"Job {job.id}: {job.model} {job.version} on {job.data_set_name}.", flush=True)
@@ -83,14 +90,21 @@ def work(options: WorkerOptions, make_command: Callable[[Job], Sequence[str]] = 
         raise ConfigError(f"Another worker uses the folder {folder}. Give another --folder.") from error
 
 
-def _lease(service: ServiceConnection, identity: WorkerIdentity) -> Job | None:
+def _lease(service: ServiceConnection, identity: WorkerIdentity) -> tuple[Job | None, str | None]:
+    """Returns a job; None and the reason if there is none for this worker."""
     try:
-        return service.lease(identity)
+        lease = service.ask_for_job(identity)
     except ServiceError as error:
         if not is_temporary(error):
             raise
-        print(f"No job: {error}", flush=True)
-        return None
+        return None, str(error)
+    return lease.job, lease.reason
+
+
+def _check(address: str | None) -> str | None:
+    if address is not None and (problem := find_address_problem(address)):
+        raise ConfigError(f"The address {address!r} of --address {problem}")
+    return address
 
 
 def _wait(stop: _StopSignal) -> None:

@@ -1,6 +1,7 @@
 """One job of a training worker, from the lease to its end."""
 
 import shutil
+import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from segdec.artifact import open_artifact, read_manifest
 from segdec.artifact.signatures import write_signature
 from segdec.errors import SegdecError, ServiceError
+from training.distribution.interruption import EXIT_CODES, EXIT_PEER_LOST
 from training.worker.data_folder import fetch_data, remove_unused
 from training.worker.file_sets import (
     LOG,
@@ -25,7 +27,7 @@ from training.worker.file_sets import (
 )
 from training.worker.progress import ProgressReport
 from training.worker.service_connection import Job, LeaseLostError, ServiceConnection, is_temporary
-from training.worker.trainer_process import DATA, TrainerProcess, fit_command
+from training.worker.trainer_process import DATA, TrainerProcess, cluster_variables, fit_command
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -38,7 +40,11 @@ GRACE_S = 240.0
 """Seconds that the training has to save a checkpoint when the worker stops."""
 MIN_FREE_BYTES = 256 * 1024**2
 """Free space below which a failed job is given to another worker."""
+CAUSE_S = 30.0
+"""Seconds after the loss of another process of the group in which its worker reports why."""
 EXIT_ERROR = 2
+EXIT_STOPPED, EXIT_BEST = EXIT_CODES[signal.SIGTERM], EXIT_CODES[signal.SIGINT]
+"""The training was stopped, with a checkpoint or with the best weights, in a group on any machine."""
 
 
 class WorkerStoppedError(Exception):
@@ -55,6 +61,8 @@ class _CancelledError(Exception):
 
 class JobRun:
     """Fetches the data of a job, trains, uploads checkpoints and the result.
+
+    In a group of workers only the chief reports and uploads; the others renew their leases.
 
     Args:
         service: The service.
@@ -159,22 +167,26 @@ class JobRun:
         """Trains; returns the exit code of the training."""
         self._report.set_phase("training")
         self._is_training = True
-        process = self._process = TrainerProcess(self._make_command(self._job), self._job_folder)
+        command, variables = self._make_command(self._job), cluster_variables(self._job)
+        process = self._process = TrainerProcess(command, self._job_folder, variables)
         while (code := process.poll()) is None:
-            self._report.add_lines(process.read_lines())
-            self._report.read_log()
+            self._read_report(process.read_lines())
             self._beat()
             if self._stops_early and self._report.has_steps:  # before that there is nothing to evaluate
                 process.stop_with_best()
             self._upload_progress()
             self._sleep(POLL_S)
-        self._report.add_lines(process.finish())
-        self._report.read_log()
+        self._read_report(process.finish())
         return code
+
+    def _read_report(self, lines: Sequence[str]) -> None:
+        if self._job.is_chief:
+            self._report.add_lines(lines)
+            self._report.read_log()
 
     def _upload_progress(self) -> None:
         """Uploads a new checkpoint and a new picture; a failure is tried again later."""
-        if self._clock() < self._retry_at:
+        if self._clock() < self._retry_at or not self._job.is_chief:
             return
         try:
             self._upload_checkpoint()
@@ -231,7 +243,7 @@ class JobRun:
             return
         if command == "cancel":
             raise _CancelledError
-        self._stops_early = self._stops_early or command == "stop"
+        self._stops_early = self._stops_early or (command == "stop" and self._job.is_chief)
 
     def _send_heartbeat(self) -> str:
         """Sends the progress and the first events; returns what the service answers."""
@@ -251,17 +263,52 @@ class JobRun:
 
     def _finish(self, code: int) -> None:
         assert self._process is not None
-        model = self._job_folder / MODEL
-        if code == 0 or (self._stops_early and (model / "manifest.json").exists()):
-            self._report.set_phase("uploading the model")
-            self._repeat(self._upload_result)
-        elif code == EXIT_ERROR:
+        if self._is_done(code):
+            if self._job.is_chief:
+                self._report.set_phase("uploading the model")
+                self._repeat(self._upload_result)
+            else:
+                self._service.end(self._job, "done", "")
+            return
+        if not self._job.is_chief:
+            if code == EXIT_STOPPED:
+                self._wait_for_end(GRACE_S)  # the chief uploads its checkpoint
+            self._report.add_lines([f"[worker {self._job.rank}] {line}" for line in self._process.last_lines])
+        if code == EXIT_ERROR:
             if self._is_disk_full(self._process.describe_end()):
                 self._end_with_full_disk(self._process.describe_end())
             self._end("failed", self._process.describe_end())
         else:
+            self._end_attempt(code)
+
+    def _is_done(self, code: int | None) -> bool:
+        """Returns whether the training has a result; in a group, only the chief writes it."""
+        if not self._job.is_chief:
+            return code in (0, EXIT_BEST)
+        return code == 0 or (self._stops_early and (self._job_folder / MODEL / "manifest.json").exists())
+
+    def _end_attempt(self, code: int) -> None:
+        """Ends the lease after a training that can continue: it crashed, or its group was stopped."""
+        assert self._process is not None
+        if self._job.is_chief:
             self._repeat(self._upload_checkpoint)
-            self._end("crashed", self._process.describe_end())
+        if code == EXIT_STOPPED and self._job.addresses:
+            self._end("released", "Another worker of the group stopped.")
+            return
+        if code == EXIT_PEER_LOST and self._job.addresses:
+            self._wait_for_end(CAUSE_S)
+        self._end("crashed", self._process.describe_end())
+
+    def _wait_for_end(self, seconds: float) -> None:
+        """Renews the lease until another member of the group ends the attempt.
+
+        Raises:
+            LeaseLostError: When the attempt has ended.
+        """
+        until = self._clock() + seconds
+        while self._clock() < until:
+            self._beat()
+            self._sleep(POLL_S)
 
     def _upload_result(self) -> None:
         model = self._job_folder / MODEL
@@ -299,7 +346,7 @@ class JobRun:
 
     def _release(self) -> NoReturn:
         """Lets the training save a checkpoint, uploads it and ends the lease."""
-        self._is_ending = True
+        self._is_ending, outcome = True, "released"
         if self._process is not None:
             if self._process.poll() is None:
                 self._process.stop_with_checkpoint()
@@ -307,10 +354,15 @@ class JobRun:
             while self._process.poll() is None and self._clock() < until:
                 self._beat()
                 self._sleep(POLL_S)
-            self._report.read_log()
-            with suppress(ServiceError, OSError):
-                self._upload_checkpoint()
-        self._end("released", "The worker stopped.")
+            if self._job.is_chief:
+                self._report.read_log()
+                with suppress(ServiceError, OSError):
+                    self._upload_checkpoint()
+            elif self._is_done(self._process.poll()):
+                outcome = "done"
+            else:
+                self._wait_for_end(until - self._clock())  # the chief uploads its checkpoint
+        self._end(outcome, "The worker stopped.")
         raise WorkerStoppedError
 
     def _is_disk_full(self, message: str) -> bool:

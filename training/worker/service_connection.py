@@ -68,10 +68,22 @@ class Job(Received):
     classes: list[str]
     checkpoint: list[SentFile] | None
     checkpoint_position: str | None
+    rank: int = 0
+    addresses: list[str] = []
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this worker reports, and uploads checkpoints and the result: the first of a group, or the
+        only one.
+        """
+        return self.rank == 0
 
 
-class _Lease(Received):
+class Lease(Received):
+    """The answer to a worker that asks for a job; `reason` says why it gets none, although one waits."""
+
     job: Job | None
+    reason: str | None = None
 
 
 class _Command(Received):
@@ -97,6 +109,7 @@ class WorkerIdentity:
     name: str
     version: str
     machine: Mapping[str, str]
+    address: str | None = None
 
 
 class ServiceConnection:
@@ -133,8 +146,13 @@ class ServiceConnection:
 
     def lease(self, worker: WorkerIdentity) -> Job | None:
         """Leases a job; None if there is none."""
+        return self.ask_for_job(worker).job
+
+    def ask_for_job(self, worker: WorkerIdentity) -> Lease:
+        """Leases a job, or returns why there is none."""
         body = {"name": worker.name, "version": worker.version, "machine": dict(worker.machine)}
-        return self._send("POST", f"{WORKER}/lease", _Lease, json=body).job
+        body |= {} if worker.address is None else {"address": worker.address}
+        return self._send("POST", f"{WORKER}/lease", Lease, json=body)
 
     def heartbeat(
         self,

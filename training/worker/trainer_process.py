@@ -2,10 +2,11 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import training
+from training.distribution.cluster import TF_CONFIG_VARIABLE, Cluster
 from training.distribution.task_process import Task, TaskProcess
 from training.worker.file_sets import MODEL, RUNS
 from training.worker.service_connection import Job
@@ -25,19 +26,28 @@ def fit_command(job: Job) -> list[str]:
     words += ["--all-steps"] if settings.all_steps else []
     words += [] if settings.encoder is None else ["--encoder", settings.encoder]
     words += [] if settings.area is None else ["--area", str(settings.area)]
+    words += ["--strategy", "multi-worker"] if job.addresses else []
     return [sys.executable, "-m", "training", *words]
 
 
+def cluster_variables(job: Job) -> dict[str, str]:
+    """Returns the environment variables with which the processes of a group find each other."""
+    if not job.addresses:
+        return {}
+    cluster = Cluster({"worker": tuple(job.addresses)}, "worker", job.rank)
+    return {TF_CONFIG_VARIABLE: cluster.to_tf_config()}
+
+
 class TrainerProcess:
-    """The running command; Linux kills it when the worker dies.
+    """The running command, with additional environment variables; Linux kills it when the worker dies.
 
     Attributes:
         last_lines: The last lines that it printed.
     """
 
-    def __init__(self, command: Sequence[str], folder: Path) -> None:
+    def __init__(self, command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> None:
         places = [str(Path(training.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-        environment = {"PYTHONPATH": os.pathsep.join(filter(None, places))}
+        environment = {"PYTHONPATH": os.pathsep.join(filter(None, places)), **variables}
         self._process = TaskProcess(Task("training", command, environment, folder=folder), prefix=b"")
         self._is_interrupted = False
         self.last_lines: list[str] = []

@@ -1,4 +1,4 @@
-// What the service and the worker write about a training: what happened, and why it ended.
+// What the service and the worker write about trainings and workers: what happened, and why.
 
 import { personText } from "./person_text.js";
 import { sentence, translateSentences } from "./sentence.js";
@@ -10,6 +10,7 @@ const EVENTS = [
   sentence("{who} cancels the job."),
   sentence("{who} ends the training with the best weights so far."),
   sentence("The worker {worker} has the job."),
+  sentence("The workers {workers} have the job."),
   sentence("The job waits for a worker and continues from its last checkpoint."),
   sentence("The job waits for a worker and starts again."),
   sentence("Its checkpoint is of version {version}, so that the training starts again."),
@@ -31,9 +32,18 @@ const REASONS = [
   sentence("The training was killed by {signal}."),
   sentence("The training did not stop in time and was killed by {signal}."),
   sentence("Its last line:"),
+  sentence("Another worker of the group stopped."),
+  sentence("The worker {worker}:"),
 ];
 
-const SENTENCES = [...EVENTS, ...REASONS];
+// Why a worker gets no job.
+const PROBLEMS = [
+  sentence("The training job {job} is for {machines} machines; waiting now: {count}."),
+  sentence("The training job {job} is for {machines} machines; workers with an address that were heard of lately: {count}."),
+  sentence("The training job {job} is for {machines} machines, and this worker has no address: start it with --address HOST:PORT."),
+];
+
+const SENTENCES = [...EVENTS, ...REASONS, ...PROBLEMS];
 
 /** What was written about a training, in the language of the page. */
 export function jobText(text) {

@@ -22,9 +22,11 @@ const RATINGS = {
 };
 const ENDED = ["done", "failed", "cancelled"];
 
-/** The state of a training, with the worker. */
-export function stateText({ state, request, worker, is_silent: isSilent }) {
+/** The state of a training, with the workers. */
+export function stateText({ state, request, worker, is_silent: isSilent, machines, waiting, members }) {
   if (isSilent) return translate("The worker {worker} does not answer. Another one continues from the last checkpoint.", { worker });
+  if (state === "queued" && machines > 1) return translate("waits for {missing} of {machines} workers", { missing: machines - waiting, machines });
+  if (members.length > 1) return translate("{state} · workers {workers}", { state: REQUESTS[request] ?? STATES[state], workers: members.map((member) => member.worker).join(", ") });
   const text = ENDED.includes(state) ? STATES[state] : (REQUESTS[request] ?? STATES[state]);
   return worker ? translate("{state} · worker {worker}", { state: text, worker }) : text;
 }

@@ -85,6 +85,7 @@ export class NewTraining {
       all_steps: fields.all_steps.value !== "",
       encoder: fields.encoder.value.trim() || null,
       area: Number.isNaN(fields.area.valueAsNumber) ? null : fields.area.valueAsNumber,
+      machines: fields.machines.valueAsNumber,
       classes: chosen.length === classes.length ? null : chosen,
     });
     this.onStarted(job);

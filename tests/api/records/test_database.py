@@ -21,6 +21,7 @@ LATER_TABLES = (
     *("deleted_model_versions", "deleted_data_sets"),
     *(
         "proposal_orders",
+        "training_members",
         "training_files",
         "training_chunks",
         "training_events",
@@ -63,6 +64,7 @@ def test_changed_tables_need_a_migration():
         "0022": "701f694ddf121550",
         "0023": "06dfdc1e98823119",
         "0024": "9711c8e68fcc4421",
+        "0025": "4f06ecddf11f3d44",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"
@@ -116,10 +118,18 @@ def test_training_jobs_of_an_earlier_version_get_the_new_columns(engine):
         connection.execute(text("DROP TABLE proposal_orders"))
         connection.execute(text("DROP INDEX training_chunks_by_sender"))
         connection.execute(text("ALTER TABLE training_chunks DROP COLUMN sent_by"))
-        connection.execute(text("ALTER TABLE training_jobs DROP COLUMN worker_key"))
+        connection.execute(text("DROP TABLE training_members"))
+        for table, column in (
+            ("training_jobs", "worker_key"),
+            ("training_jobs", "machines"),
+            ("training_workers", "address"),
+            ("training_workers", "waits_until"),
+        ):
+            connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0018'"))
     migrate(engine)
-    for table in (tables.training_chunks, tables.training_jobs):
+    members, workers = tables.training_members, tables.training_workers
+    for table in (tables.training_chunks, tables.training_jobs, workers, members):
         found = {column["name"] for column in inspect(engine).get_columns(table.name)}
         assert found == {column.name for column in table.c}
     [index] = inspect(engine).get_indexes("training_chunks")

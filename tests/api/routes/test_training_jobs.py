@@ -104,6 +104,9 @@ def test_a_job_is_ordered_and_listed(service):
         ({"minutes": 1e9}, (400, "bad_json")),
         ({"all_steps": "yes"}, (400, "bad_json")),
         ({"area": 10}, (400, "bad_json")),
+        ({"machines": 0}, (400, "bad_json")),
+        ({"machines": 17}, (400, "bad_json")),
+        ({"machines": "2"}, (400, "bad_json")),
         ({"unheard": 1}, (400, "bad_json")),
     ],
 )
@@ -221,6 +224,44 @@ def test_a_worker_of_another_version_is_refused(service, leased):
     old = next(one for one in service.get("/v1/training/workers").json()["workers"] if one["name"] == "old")
     assert "Install the version of the service" in old["problem"]
     service.run(lambda: service.service.training.write(_forget_worker))
+
+
+@pytest.mark.parametrize(
+    "address", ["gpu-1", "gpu-1:0", "http://gpu-1:2222", "gpu 1:2222", ":2222", "x" * 260 + ":1"]
+)
+def test_a_hostile_address_of_a_worker_is_rejected(service, address):
+    body = {"name": "gpu-9", "version": __version__, "address": address}
+    answer = service.request("POST", f"{WORKER}/lease", json=body, headers=KEY)
+    assert problem(answer) == (400, "bad_json")
+
+
+def test_a_job_for_two_machines(service, leased):
+    worker, other = leased
+    worker.end(other, "cancelled", "")
+    a, b = (WorkerIdentity(f"gpu-{name}", __version__, {}, f"gpu-{name}:2222") for name in "ab")
+    assert (worker.ask_for_job(a).job, worker.ask_for_job(b).job) == (None, None)
+    job_id = service.order(service.data_set, machines=2)
+    waiting = worker.ask_for_job(b)
+    assert waiting.reason == f"The training job {job_id} is for 2 machines; waiting now: 1."
+    assert (service.show(job_id)["machines"], service.show(job_id)["waiting"]) == (2, 1)
+    chief, member = worker.lease(a), worker.lease(b)
+    assert (chief.rank, member.rank, member.addresses) == (0, 1, ["gpu-a:2222", "gpu-b:2222"])
+    workers = {one["name"]: one for one in service.get("/v1/training/workers").json()["workers"]}
+    assert (workers["gpu-b"]["address"], workers["gpu-b"]["rank"]) == ("gpu-b:2222", 1)
+    assert worker.read_manifest(member) == worker.read_manifest(chief)
+    for attempt in (
+        lambda: worker.find_missing(member, []),
+        lambda: worker.send_chunk(member, hashlib.sha256(b"x").hexdigest(), b"x"),
+        lambda: worker.send_panel(member, PANEL),
+    ):
+        with pytest.raises(LeaseLostError):
+            attempt()
+    worker.end(member, "crashed", "The training was killed by SIGKILL.")
+    shown = service.show(job_id)
+    assert shown["reason"] == "The worker gpu-b: The training was killed by SIGKILL."
+    with pytest.raises(LeaseLostError):
+        worker.heartbeat(chief, is_training=True, progress={}, events=[])
+    assert service.post(f"{JOBS}/{job_id}/cancel").json()["state"] == "cancelled"
 
 
 def test_a_worker_gets_no_second_job_and_asks_again_later(leased):

@@ -10,7 +10,8 @@ from api.records.storage.pictures import FolderPictures
 from api.records.stored_files import check_same_record
 from api.records.tables import data_set_files, store
 from api.training_jobs.jobs import NewJob, create_job
-from api.training_jobs.leases import Worker, lease_job
+from api.training_jobs.leases import lease_job
+from api.training_jobs.workers import Worker
 from segdec import __version__
 from tests.api.data_sets.filled_data_set import CLASSES, NOW, FilledDataSet, mask_of
 

@@ -14,7 +14,6 @@ from api.training_jobs.job_events import NewEvent, list_events
 from api.training_jobs.job_view import list_workers, show_job
 from api.training_jobs.jobs import cancel_job, change_job, continue_job, stop_job
 from api.training_jobs.leases import (
-    LEASE_DURATION,
     MAX_ATTEMPTS,
     Report,
     end_lease,
@@ -22,6 +21,7 @@ from api.training_jobs.leases import (
     renew_lease,
 )
 from api.training_jobs.schemas import SentFile
+from api.training_jobs.workers import LEASE_DURATION
 from segdec import __version__
 from tests.api.training_jobs.conftest import WORKER
 
@@ -251,7 +251,7 @@ def test_a_worker_that_was_away_for_a_month_is_not_listed(jobs):
 
 
 def test_a_worker_with_many_names_does_not_fill_the_list(jobs, monkeypatch):
-    monkeypatch.setattr("api.training_jobs.leases.MAX_WORKERS", 3)
+    monkeypatch.setattr("api.training_jobs.workers.MAX_WORKERS", 3)
     for number in range(6):
         jobs.lease(replace(OTHER, name=f"name {number}"))
         jobs.wait(1)

@@ -43,6 +43,22 @@ def service(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def begin_group(service):
+    """Returns a job for two machines as its chief and the other member have leased it."""
+
+    def begin():
+        identities = [WorkerIdentity(f"gpu-{name}", __version__, {}, f"gpu-{name}:2222") for name in "ab"]
+        with service.connect() as worker:
+            for identity in identities:
+                worker.lease(identity)
+            service.order(service.data_set, machines=2)
+            worker.lease(identities[1])
+            return [worker.lease(identity) for identity in identities]
+
+    return begin
+
+
+@pytest.fixture
 def work(service, tmp_path, trained_model):
     """Leases the next job and works on it until it ends; returns the job."""
 

@@ -1,5 +1,6 @@
 """Workers as processes that are killed, with a service on a socket; a stub stands for the training."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -34,10 +35,10 @@ def start(tmp_path, trained_model):
     """Starts a worker as a process."""
     running = []
 
-    def start_one(url, name, steps):
+    def start_one(url, name, steps, *group):
         key = tmp_path / "key"
         key.write_text(TRAIN_KEY)
-        words = [url, key, tmp_path / name, name, trained_model, steps]
+        words = [url, key, tmp_path / name, name, trained_model, steps, *group]
         command = [sys.executable, "-m", "tests.training.worker.stub_worker", *map(str, words)]
         running.append(subprocess.Popen(command, cwd=ROOT))
         return running[-1]
@@ -99,6 +100,49 @@ def test_a_killed_worker_loses_its_job_to_another_one_that_continues(start, tmp_
     taken = [event["content"]["step"] for event in events if event["kind"] == "metrics"]
     assert sorted(set(taken)) == list(range(1, step + 21))
     assert show_state(folder, job_id) == "done"
+
+
+def test_two_workers_train_a_job_together(start, tmp_path):
+    """One is stopped: both end with a checkpoint, and the group continues when both are there again."""
+    folder, group = tmp_path / "record", tmp_path / "group"
+    group.mkdir()
+    with TrainingService(folder) as client:
+        job_id = client.order(client.fill(), machines=2)
+    client = TrainingService(folder)
+    with (
+        served(client.app) as (host, port),
+        httpx.Client(base_url=f"http://{host}:{port}", headers={"X-API-Key": KEY}) as http,
+    ):
+
+        def start_both(steps):
+            return [
+                start(f"http://{host}:{port}", name, steps, f"{name}:2222", group)
+                for name in ("gpu-a", "gpu-b")
+            ]
+
+        def show():
+            return http.get(f"{JOBS}/{job_id}").json()
+
+        both = start_both(steps=400)
+        wait_for(lambda: show()["checkpoint"] is not None and (group / "1.json").exists())
+        tasks = [json.loads((group / f"{rank}.json").read_text()) for rank in (0, 1)]
+        both[1].terminate()
+        assert [process.wait(timeout=60) for process in both] == [0, 0]
+        shown = show()
+        assert (shown["state"], shown["attempts"], shown["members"]) == ("queued", 0, [])
+        assert shown["reason"] == "Another worker of the group stopped."
+        step = int(shown["checkpoint"]["position"].removeprefix("stage joint, step "))
+        for path in group.iterdir():
+            path.unlink()
+        assert [process.wait(timeout=60) for process in start_both(steps=step + 5)] == [0, 0]
+        events = http.get(f"{JOBS}/{job_id}/events").json()["events"]
+        assert show()["state"] == "done"
+    assert [task["task"]["index"] for task in tasks] == [0, 1]
+    assert [task["cluster"] for task in tasks] == [{"worker": ["gpu-a:2222", "gpu-b:2222"]}] * 2
+    taken = [event["content"]["step"] for event in events if event["kind"] == "metrics"]
+    assert sorted(set(taken)) == list(range(1, step + 6))
+    texts = [event["content"] for event in events if event["kind"] == "state"]
+    assert texts.count("The workers gpu-a, gpu-b have the job.") == 2
 
 
 def show_state(folder, job_id):
