@@ -253,4 +253,10 @@ def test_the_page_fits_screens_and_phones(labels, open_page, language):
         visit.screenshot(f"label-{width}-{language}")
         for selector in ("html", "#side"):
             assert visit.page.locator(selector).evaluate("part => part.scrollWidth <= part.clientWidth")
+        tools, classes = (
+            visit.page.locator(part).first.bounding_box() for part in ("#tools .joined", "#classes")
+        )
+        assert (
+            classes["y"] == tools["y"] or classes["x"] == tools["x"]
+        )  # beside the tools or below, at the left
         assert contrast(visit.page, "#save-text") >= 4.5

@@ -29,6 +29,7 @@ const TOOLS = `
     <label aria-keyshortcuts="P"><input type="radio" name="tool" value="polygon"><kbd aria-hidden="true">P</kbd>Polygon</label>
     <label aria-keyshortcuts="X"><input type="radio" name="tool" value="box"><kbd aria-hidden="true">X</kbd>Box</label>
   </div>
+  <div id="classes" class="joined" role="group" aria-label="Class" hidden></div>
   <div id="settings">
     <label id="size-field"><kbd aria-hidden="true">[ ]</kbd><span class="unseen">Size</span><input id="size" type="range" min="0" step="1"><output id="size-value" for="size"></output></label>
     <button id="close-polygon" type="button" aria-keyshortcuts="Enter" aria-label="Close polygon"><kbd aria-hidden="true">↵</kbd>Close</button>
@@ -37,7 +38,6 @@ const TOOLS = `
       <button id="next-region" type="button" aria-keyshortcuts="S"><kbd aria-hidden="true">S</kbd>Next region</button>
     </div>
   </div>
-  <div id="classes" class="joined" role="group" aria-label="Class" hidden></div>
   <div id="steps">
     <div class="joined">
       <button id="step-undo" type="button" disabled><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M9 5 4 10l5 5M4 10h10a6 6 0 0 1 0 12h-3"/></svg><span class="unseen">Undo stroke</span></button>
