@@ -34,7 +34,7 @@ from datasets.loading import load_dataset
 from datasets.reading import read, read_files
 from datasets.sample import Record
 from segdec.client import Client
-from segdec.errors import ConfigError
+from segdec.errors import ConfigError, ServiceError
 from segdec.runtime.cli import clean_exit, parse_seed
 
 MARKER = "<!-- a day with the pages -->"
@@ -43,6 +43,8 @@ HEADING = ("step", "where", "minutes", "clicks", "keys", "result")
 NAME, CLASS = "Parts", "defect"
 MODEL = NAME.lower()
 """The name that the page Train proposes."""
+UNLIKE = "unlike_training"
+"""Error code of a photograph that the model rejects because it looks unlike the training."""
 MIN_DEFECTIVE = 3
 """Defective photographs that a training needs."""
 
@@ -57,11 +59,11 @@ class Selection:
 
 @dataclass(frozen=True)
 class Inspected:
-    """Label and score of a photograph that the person never had."""
+    """Label and score of a photograph that the person never had; None if the model rejects it as unlike."""
 
     is_defective: bool
-    label: str
-    score: float
+    label: str | None
+    score: float | None
 
 
 @dataclass
@@ -197,22 +199,33 @@ def inspect(url: str, records: Sequence[Record]) -> list[Inspected]:
     found = []
     with Client(url) as client:
         for record in records:
-            decision = client.inspect(read_files(record).photograph, model=MODEL).decision
-            found.append(Inspected(record.label > 0, decision.label, decision.score))
+            label, score = None, None
+            try:
+                decision = client.inspect(read_files(record).photograph, model=MODEL).decision
+                label, score = decision.label, decision.score
+            except ServiceError as error:
+                if error.code != UNLIKE:
+                    raise
+            found.append(Inspected(record.label > 0, label, score))
     return found
 
 
 def describe_inspections(inspected: Sequence[Inspected]) -> str:
-    """Returns AP, AUROC and the errors as text; a part for review is neither missed nor passed."""
-    defective = [one for one in inspected if one.is_defective]
-    good = [one for one in inspected if not one.is_defective]
-    precision, auroc = measure_scores(
-        [one.is_defective for one in inspected], [one.score for one in inspected]
-    )
+    """Returns AP, AUROC and the errors as text; a part for review is neither missed nor passed.
+
+    Rejected photographs are counted; the other figures are without them.
+    """
+    scored = [(one.is_defective, one.score) for one in inspected if one.score is not None]
+    answered = [one for one in inspected if one.score is not None]
+    defective = [one for one in answered if one.is_defective]
+    good = [one for one in answered if not one.is_defective]
+    precision, auroc = measure_scores([label for label, _ in scored], [score for _, score in scored])
     missed = sum(one.label == "good" for one in defective)
     alarms = sum(one.label != "good" for one in good)
+    rejected = [one.is_defective for one in inspected if one.score is None]
     return (
-        f"{len(inspected)} photographs: AP {precision:.3f}, AUROC {auroc:.3f}; missed {missed} of "
+        f"{len(inspected)} photographs, of which {len(rejected)} ({sum(rejected)} defective) are rejected as "
+        f"unlike the training; of the others AP {precision:.3f}, AUROC {auroc:.3f}; missed {missed} of "
         f"{len(defective)} defective, not passed {alarms} of {len(good)} good"
     )
 

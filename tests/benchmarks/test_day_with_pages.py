@@ -78,9 +78,12 @@ def test_inspections_are_described_by_hand():
         Inspected(False, "review", 0.6),
         Inspected(True, "good", 0.4),
         Inspected(False, "good", 0.1),
+        Inspected(True, None, None),
+        Inspected(False, None, None),
     ]
     assert describe_inspections(inspected) == (  # precision 1/1 and 2/3; 3 of 4 pairs in order
-        "4 photographs: AP 0.833, AUROC 0.750; missed 1 of 2 defective, not passed 1 of 2 good"
+        "6 photographs, of which 2 (1 defective) are rejected as unlike the training; of the others AP "
+        "0.833, AUROC 0.750; missed 1 of 2 defective, not passed 1 of 2 good"
     )
 
 
