@@ -21,12 +21,12 @@ from typing import ClassVar
 import numpy as np
 
 from benchmarks.harness import describe_machine, markdown_table
-from benchmarks.suite.__main__ import LINE_WIDTH, load_results, measure_missing
+from benchmarks.suite.__main__ import load_results, measure_missing
 from benchmarks.suite.child_process import call_in_process
 from benchmarks.suite.fitting import FitRun, FitSettings, measure_model, run_fit
 from benchmarks.suite.results import FitResult, Result, measure_scores
 from benchmarks.suite.sets import SuiteSet, list_sets
-from benchmarks.suite.table import replace_marked, split_marked
+from benchmarks.suite.table import LINE_WIDTH, replace_marked, split_marked
 from datasets.reading import read
 from segdec.errors import ConfigError
 from segdec.runtime.cli import clean_exit, import_tensorflow, parse_seed
