@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -83,6 +84,12 @@ def _add_command(commands: "Commands", command: Callable[[argparse.Namespace], N
     return parser.add_argument
 
 
+def _add_strategy(add: "AddArgument") -> None:
+    strategy = "multi-worker: with the machines of TF_CONFIG, each with the same flags and a copy of the data"
+    choices = ("auto", "multi-worker")
+    add("--strategy", choices=choices, default="auto", help=f"{strategy}; auto: if TF_CONFIG names several")
+
+
 def _add_fit(commands: "Commands") -> None:
     add = _add_command(commands, fit)
     add("root", type=Path, metavar="FOLDER", help="folder of the images, in any known layout")
@@ -110,6 +117,7 @@ def _add_fit(commands: "Commands") -> None:
     add("--max-ms", type=float, metavar="MS", help=limit)
     area = "pixels of the network's input; default: chosen by the smallest defect and the time"
     add("--area", type=parse_pixel_limit, metavar="N", help=area)
+    _add_strategy(add)
     add("--overwrite", action="store_true", help="replace the run and the model of this name")
     resume = (
         "continue an interrupted run of this name from its last checkpoint with the time that was left; "
@@ -141,6 +149,7 @@ def _add_retrain(commands: "Commands") -> None:
     add("--name", help="name of the new run; default: name of the run with the new version")
     minutes = "time limit of the whole command; default: two fifths of the steps of the run"
     add("--minutes", type=float, help=minutes)
+    _add_strategy(add)
     add("--force", action="store_true", help="export the model even if it is worse")
     add("--no-sample", action="store_true", help=NO_SAMPLE_HELP)
 
@@ -209,14 +218,24 @@ def run(words: list[str]) -> None:
     config = read_experiment([*words[:1], *fields], RUN_USAGE, SIGNALS)
     cluster = find_cluster()
     import_tensorflow(trains=True)
-    from training.distribution.interruption import PeerLostError, RunInterruptedError
+    from training.distribution.interruption import RunInterruptedError
 
     try:
-        train(config, cluster, fresh=FRESH in words)
+        with _exit_if_peer_lost():
+            train(config, cluster, fresh=FRESH in words)
     except RunInterruptedError as stop:
         again = shlex.join(["python", "-m", "training", "run", words[0], *fields])
         print(stop if cluster else f"{stop} Resume with: {again}", file=sys.stderr)
         raise SystemExit(stop.exit_code) from None
+
+
+@contextmanager
+def _exit_if_peer_lost() -> Iterator[None]:
+    """Ends this process at once if another one of its cluster was lost within the block."""
+    from training.distribution.interruption import PeerLostError
+
+    try:
+        yield
     except PeerLostError as lost:
         print(f"error: {lost}", file=sys.stderr, flush=True)
         os._exit(lost.exit_code)  # a normal exit would wait for the lost process
@@ -331,7 +350,10 @@ def train(config: "ExperimentConfig", cluster: "Cluster | None", *, fresh: bool)
 
 def fit(options: argparse.Namespace) -> None:
     """Chooses an experiment for a folder, trains, evaluates and exports, in one command."""
+    from training.distribution.cluster import find_cluster
+
     started = time.monotonic()
+    cluster = find_cluster()
     import_tensorflow(trains=True)
     from training.fit import command
 
@@ -341,12 +363,16 @@ def fit(options: argparse.Namespace) -> None:
         given.setdefault("minutes", command.ALL_STEPS_MINUTES)
     chosen = command.FitOptions(**given)
     raise_pixel_limit(chosen.max_pixels)
-    command.fit(chosen, began)
+    with _exit_if_peer_lost():
+        command.fit(chosen, began, cluster)
 
 
 def retrain(options: argparse.Namespace) -> None:
     """Continues a run with reviewed images, and exports the new model unless it is worse."""
+    from training.distribution.cluster import find_cluster
+
     started = time.monotonic()
+    cluster = find_cluster()
     import_tensorflow(trains=True)
     from training.fit.command import clock
     from training.retrain import command
@@ -354,7 +380,8 @@ def retrain(options: argparse.Namespace) -> None:
     began = clock() - (time.monotonic() - started)
     _raise_pixel_limit_of(options.run)
     given = {name: value for name, value in vars(options).items() if name != "command"}
-    command.retrain(command.RetrainOptions(**given), began)
+    with _exit_if_peer_lost():
+        command.retrain(command.RetrainOptions(**given), began, cluster)
 
 
 def worker(options: argparse.Namespace) -> None:

@@ -50,7 +50,7 @@ class Trainer:
     """One run of an experiment, new or resumed, in one process or several.
 
     Nothing is written before configuration and data are checked. With several processes only the chief
-    writes, validates and selects the best weights.
+    writes, validates and selects the best weights; the others get checkpoints from it and need no run folder.
 
     Args:
         config: The experiment.
@@ -58,7 +58,8 @@ class Trainer:
         cluster: The processes of the run; None = only this one.
         dry_run: Whether to omit messages about the quality of the model.
         few_photographs: Whether to use only a few photographs of each fold, if there are folds.
-        control: Controls steps and schedules of the stages, for a single process; None = as configured.
+        control: Controls steps and schedules of the stages, equally in all processes; None = as configured.
+        process_group: The processes of the run if they are connected already; `cluster` is then ignored.
 
     Attributes:
         config: The effective experiment, with the number of classes and a divisible batch size.
@@ -77,6 +78,7 @@ class Trainer:
         dry_run: bool = False,
         few_photographs: bool = False,
         control: ScheduleControl | None = None,
+        process_group: ProcessGroupContext | None = None,
     ) -> None:
         self.dry_run = dry_run
         self.control = control or ScheduleControl()
@@ -89,7 +91,7 @@ class Trainer:
 
         # === Devices and processes ===
         set_numerics(config)
-        self.process_group = ProcessGroupContext(config, cluster)
+        self.process_group = process_group or ProcessGroupContext(config, cluster)
         self.strategy, self.is_chief = self.process_group.strategy, self.process_group.is_chief
         batch_size = divisible_batch_size(config, self.strategy)
         self.config = config.model_copy(update={"network": data.model.network, "batch_size": batch_size})
@@ -117,12 +119,17 @@ class Trainer:
         # === Resume ===
         self.folder = self._open_folder(data, origin, fresh=fresh)
         self.state = RunState(
-            self.folder.checkpoints, self.train_state, self.validated, self.config, writes=self.is_chief
+            self.folder.checkpoints,
+            self.train_state,
+            self.validated,
+            self.config,
+            writes=self.is_chief,
+            broadcast=self.process_group.broadcast if self.process_group.has_peers else None,
         )
         self.resumed = self.state.restore()
         if self.state.schedule is not None:
             self.control.resume(self.state.schedule)
-        self.process_group.check_same(self._position_digest(), "run folder or checkpoint")
+        self.process_group.check_same(self._position_digest(), "the step of the checkpoint")
         self.interruption = Interruption()
         self.peak_flops_per_s = measure_strategy_peak(
             self.strategy, self.process_group.workers, compute_dtype(config)
@@ -146,7 +153,7 @@ class Trainer:
         return features
 
     def _open_folder(self, data: RunData, origin: EncoderWeights | None, *, fresh: bool) -> RunFolder:
-        """The chief creates or opens the folder; the other processes wait for it."""
+        """The chief creates or opens the folder; the other processes wait, and do not need one."""
         folder = RunFolder.open(self.config, data, origin, fresh=fresh) if self.is_chief else None
         if folder is not None:
             data.check_cache.save(parents=True)
@@ -154,8 +161,8 @@ class Trainer:
         return folder or RunFolder(self.config.folder)
 
     def _position_digest(self) -> str:
-        """Digest of folder, stage and step, which must be equal in all processes."""
-        position = f"{self.folder.lock_owner} {int(self.state.stage)} {self.state.steps_taken}"
+        """Digest of stage and step, which must be equal in all processes."""
+        position = f"{int(self.state.stage)} {self.state.steps_taken}"
         return hashlib.sha256(position.encode()).hexdigest()
 
     def describe_start(self) -> str:
@@ -190,8 +197,8 @@ class Trainer:
             try:
                 with self.interruption:
                     self._run_stages(log)
-            except RunInterruptedError:
-                keeps_best = self.interruption.received in keep_best_after
+            except RunInterruptedError as stop:
+                keeps_best = stop.received in keep_best_after
                 if keeps_best and log is not None and self._has_weights():
                     self._save_result(log)
                 raise
@@ -343,6 +350,7 @@ class Trainer:
 
     def _advance(self, index: int) -> None:
         """Starts the next stage from the best weights of this one, in all processes."""
+        saved = None
         if self.is_chief:
             if self.config.stages[STAGES[index].name].steps:
                 self.state.restore_best()
@@ -350,11 +358,10 @@ class Trainer:
                 self.state.reset_best()
             self.state.stage.assign(index + 1)
             following = STAGES[index + 1].name if index + 1 < len(STAGES) else ""
-            self.state.save(0, self.control.state_after(following, 0))
+            saved = self.state.save(0, self.control.state_after(following, 0))
         self.process_group.wait()
-        if not self.is_chief:
-            self.state.restore()
-        self.process_group.check_same(self._position_digest(), "run folder or checkpoint")
+        self.state.share(saved)
+        self.process_group.check_same(self._position_digest(), "the step of the checkpoint")
 
     @property
     def _stop_requested(self) -> bool:

@@ -1,14 +1,17 @@
 """A model without a network: it calls bright pixels a defect. No test here loads TensorFlow."""
 
+import json
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from datasets.layouts.toy import make_sample
 from datasets.sample import Record, Sample
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
+from segdec.images import encode_png
 from segdec.predictor import Predictor
 from tests import forked
 from tests.training import fault_injection
@@ -113,6 +116,36 @@ def run_process():
         return forked.run("training", *arguments, before=partial(fault_injection.prepare, faults))
 
     return run
+
+
+# === Reviewed photographs ===
+
+
+@pytest.fixture
+def write_reviewed(tmp_path):
+    """Writes photographs of another toy set as an export leaves them; every second one has a mask."""
+
+    def write(name="reviewed", count=20, label="defect"):
+        root, lines = tmp_path / name, []
+        for folder in ("pictures", "masks"):
+            (root / folder).mkdir(parents=True)
+        for number in range(count):
+            sample = make_sample(number, seed=5, size=32)
+            line = {
+                "image": f"pictures/{number}.png",
+                "name": f"reviewed/{number}",
+                "group": f"part {number}",
+            }
+            (root / line["image"]).write_bytes(encode_png(sample.image))
+            if sample.label and number % 4 == 1:
+                line["mask"] = f"masks/{number}.png"
+                (root / line["mask"]).write_bytes(encode_png(sample.mask))
+            lines.append(json.dumps({**line, "label": label if sample.label else "good"}))
+        (root / "manifest.jsonl").write_text("\n".join(lines))
+        (root / "classes.txt").write_text(f"{label}\n")
+        return root
+
+    return write
 
 
 # === Evaluated runs ===

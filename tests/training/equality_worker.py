@@ -109,7 +109,7 @@ def train(strategy, normalization, encoder, weights):
 def main(strategy_name, devices, normalization, encoder, weights, out):
     cluster = read_cluster()
     if cluster is not None:
-        wait_for_peers(cluster, timeout_s=120)
+        wait_for_peers(cluster, timeout_s=120).close()
     strategy = choose_strategy(strategy_name, devices, cluster)
     with nullcontext() if encoder == "none" else tiny_encoder.registered():
         numbers = train(strategy, normalization, encoder, weights)

@@ -9,10 +9,12 @@
 
 With `tick_s` each look at the clock of `training fit` takes so many seconds, whatever the machine does. With
 `compact` the preset of that name has these widths. With `replicas` so many logical CPU devices
-stand for the GPUs of `training fit`.
+stand for the GPUs of `training fit`. With `print_weights` a trainer prints a digest of its weights after
+each stage, before it gets the best ones.
 """
 
 import functools
+import hashlib
 import importlib
 import itertools
 import os
@@ -81,6 +83,23 @@ def replace_gpus(count):
     choice.config = lambda self, steps, **others: method(self, steps, devices=devices, **others)
 
 
+def print_weights():
+    """Lets each trainer print a digest of its own weights after each stage."""
+    trainer = importlib.import_module("training.trainer").Trainer
+    method = trainer._advance
+
+    def advance(self, index):
+        digest = hashlib.sha256()
+        for weight in self.train_state.network.weights:
+            digest.update(weight.numpy().tobytes())
+        print(
+            f"weights of stage {index} after {self.state.steps_taken} steps: {digest.hexdigest()}", flush=True
+        )
+        method(self, index)
+
+    trainer._advance = advance
+
+
 def prepare(faults):
     """Applies the faults to this process."""
     if "kill_at" in faults:
@@ -96,6 +115,8 @@ def prepare(faults):
         importlib.import_module("training.fit.command").clock = lambda: faults["tick_s"] * next(ticks)
     if "compact" in faults:
         importlib.import_module("segdec.config").PRESETS["compact"].update(faults["compact"])
+    if "print_weights" in faults:
+        print_weights()
     if "replicas" in faults:
         replace_gpus(faults["replicas"])
     if "file_limit" in faults:

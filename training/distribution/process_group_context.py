@@ -1,6 +1,7 @@
 """The processes and devices of a run, and the agreement between the processes."""
 
 import re
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -8,6 +9,7 @@ import tensorflow as tf
 
 from segdec.errors import ConfigError
 from training.config import ExperimentConfig
+from training.distribution.chief_channel import ChiefChannel
 from training.distribution.cluster import Cluster
 from training.distribution.interruption import PeerLostError, restore_signal_handlers
 from training.distribution.rendezvous import wait_for_peers, wait_for_servers
@@ -21,11 +23,14 @@ PEER_ERRORS = (
 )
 """TensorFlow's errors after the loss of another process of the cluster."""
 
+_NUMBER = struct.Struct("!d")
+
 
 class ProcessGroupContext:
     """The processes of a run; also works for a single process.
 
-    `any`, `wait` and `check_same` are collective: all synchronous processes must call them at the same point.
+    `any`, `wait`, `check_same`, `broadcast` and `agree` are collective: all synchronous processes must call
+    them at the same point.
 
     Attributes:
         strategy: The distribution strategy.
@@ -43,8 +48,11 @@ class ProcessGroupContext:
     def __init__(self, config: ExperimentConfig, cluster: Cluster | None) -> None:
         asynchronous = cluster is not None and cluster.has_parameter_servers
         check_strategy(config.strategy, config.devices, cluster)
-        if cluster is not None:
-            (wait_for_servers if asynchronous else wait_for_peers)(cluster, config.cluster_timeout_s)
+        self._channel: ChiefChannel | None = None
+        if cluster is not None and asynchronous:
+            wait_for_servers(cluster, config.cluster_timeout_s)
+        elif cluster is not None:
+            self._channel = wait_for_peers(cluster, config.cluster_timeout_s)
         self._cluster = cluster
         self._synchronous = cluster is not None and not asynchronous
         self.is_chief = cluster is None or cluster.is_chief
@@ -78,6 +86,24 @@ class ProcessGroupContext:
         """Waits for all processes."""
         self.any(False)
 
+    @property
+    def has_peers(self) -> bool:
+        """Whether there are other synchronous processes."""
+        return self._channel is not None
+
+    def broadcast(self, message: bytes) -> bytes:
+        """Returns the message of the chief in every process; that of the others is ignored.
+
+        Raises:
+            PeerLostError: If a process was lost.
+        """
+        return message if self._channel is None else self._channel.broadcast(message)
+
+    def agree(self, number: float) -> float:
+        """Returns the number of the chief in every process."""
+        (agreed,) = _NUMBER.unpack(self.broadcast(_NUMBER.pack(number)))
+        return float(agreed)
+
     def check_same(self, digest: str, what: str) -> None:
         """Checks that a hexadecimal digest of `what` is equal in all processes.
 
@@ -96,7 +122,7 @@ class ProcessGroupContext:
             raise ConfigError(
                 f"The processes of the cluster differ in {what}: {len(set(numbers))} different ones among "
                 f"{len(numbers)} replicas. Expected the same in all: start them with the same experiment "
-                "file, flags and data, and a shared run folder."
+                "file, flags, data and encoder weights."
             )
 
     @contextmanager

@@ -1,13 +1,15 @@
 """Waits for the other processes of a cluster before TensorFlow starts.
 
 If a process is missing, TensorFlow blocks without a message, holds the GIL and ignores SIGTERM. Here each
-process connects to the chief, sends its name and waits; once all names have arrived, the chief answers.
+process connects to the chief, sends its name and waits; once all names have arrived, the chief answers. The
+connections stay open as the channel of the chief.
 """
 
 import socket
 import time
 from contextlib import ExitStack, suppress
 
+from training.distribution.chief_channel import ChiefChannel
 from training.distribution.cluster import Cluster, listen
 from training.distribution.interruption import PeerLostError
 
@@ -22,8 +24,10 @@ NAME_TIMEOUT_S = 2.0
 """Time that the chief waits for a name, s: a silent foreign connection must not delay the others."""
 
 
-def wait_for_peers(cluster: Cluster, timeout_s: float) -> None:
-    """Waits for all processes of a synchronous cluster; afterwards the chief's address is free again.
+def wait_for_peers(cluster: Cluster, timeout_s: float) -> ChiefChannel:
+    """Waits for all processes of a synchronous cluster; returns the connections between the chief and them.
+
+    Afterwards another socket can listen at the chief's address.
 
     Raises:
         ConfigError: If the chief's address is in use.
@@ -31,9 +35,8 @@ def wait_for_peers(cluster: Cluster, timeout_s: float) -> None:
     """
     deadline = time.monotonic() + timeout_s
     if cluster.is_chief:
-        _accept_peers(cluster, deadline)
-    else:
-        _connect_to_chief(cluster, deadline)
+        return ChiefChannel(_accept_peers(cluster, deadline), is_chief=True)
+    return ChiefChannel([_connect_to_chief(cluster, deadline)], is_chief=False)
 
 
 def wait_for_servers(cluster: Cluster, timeout_s: float) -> None:
@@ -48,30 +51,37 @@ def wait_for_servers(cluster: Cluster, timeout_s: float) -> None:
             _connect(address, f"{job} {index}", deadline).close()
 
 
-def _accept_peers(cluster: Cluster, deadline: float) -> None:
+def _accept_peers(cluster: Cluster, deadline: float) -> list[socket.socket]:
     """Waits in the chief until all others have connected, then answers all of them."""
-    missing = {name for name in cluster.trainers if name != cluster.name}
-    with ExitStack() as open_sockets:
-        listener = open_sockets.enter_context(listen(cluster))
-        callers: list[socket.socket] = []
-        while missing:
-            listener.settimeout(_remaining(deadline, f"{', '.join(sorted(missing))} did not connect"))
+    others = [name for name in cluster.trainers if name != cluster.name]
+    with ExitStack() as open_sockets, listen(cluster) as listener:
+        callers: dict[str, socket.socket] = {}
+        while missing := sorted(set(others) - callers.keys()):
+            listener.settimeout(_remaining(deadline, f"{', '.join(missing)} did not connect"))
             try:
                 caller = open_sockets.enter_context(listener.accept()[0])
             except TimeoutError:
                 continue  # the next iteration reports the missing processes
             caller.settimeout(NAME_TIMEOUT_S)
-            callers.append(caller)
-            missing.discard(_hello(caller))  # a restarted process connects twice
+            name = _hello(caller)
+            if name in callers:  # a restarted process connects twice
+                callers[name].close()
+            callers[name] = caller
         # A process that continued earlier would already block in TensorFlow, which ignores signals.
-        for caller in callers:
+        for name in others:
             with suppress(OSError):  # TensorFlow reports lost processes
-                caller.sendall(GO)
+                callers[name].sendall(GO)
+        for name, caller in callers.items():
+            if name not in others:
+                caller.close()
+        open_sockets.pop_all()
+    return [callers[name] for name in others]
 
 
-def _connect_to_chief(cluster: Cluster, deadline: float) -> None:
+def _connect_to_chief(cluster: Cluster, deadline: float) -> socket.socket:
     """Connects to the chief, sends the name of this process, and waits for the answer."""
-    with _connect(cluster.chief_address, "the chief", deadline) as chief:
+    with ExitStack() as open_socket:
+        chief = open_socket.enter_context(_connect(cluster.chief_address, "the chief", deadline))
         chief.sendall(f"{cluster.name}\n".encode())
         chief.settimeout(_remaining(deadline, "not all processes connected to the chief"))
         try:
@@ -80,12 +90,14 @@ def _connect_to_chief(cluster: Cluster, deadline: float) -> None:
             raise PeerLostError("not all processes connected to the chief in time") from None
         except OSError as error:
             raise PeerLostError(f"the chief was lost ({error.strerror})") from error
-    # The port may belong to another run, or to TensorFlow in a chief that has already started.
-    if answer != GO:
-        raise PeerLostError(
-            f"the process at {cluster.chief_address} is not waiting for others: it has exited, or is already "
-            "training"
-        )
+        # The port may belong to another run, or to TensorFlow in a chief that has already started.
+        if answer != GO:
+            raise PeerLostError(
+                f"the process at {cluster.chief_address} is not waiting for others: it has exited, or is "
+                "already training"
+            )
+        open_socket.pop_all()
+    return chief
 
 
 def _connect(address: str, name: str, deadline: float) -> socket.socket:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from datasets.detection import detect_layout
 from datasets.loading import load_dataset
@@ -24,11 +24,14 @@ from segdec.runtime.cli import EXIT_INTERRUPTED
 from segdec.runtime.files import write_text_atomic
 from training.config import ExperimentConfig
 from training.data.run_data import open_check_cache
+from training.distribution.cluster import Cluster
 from training.distribution.devices import count_replicas, dividing_devices
 from training.distribution.interruption import RunInterruptedError, raise_on_sigterm
+from training.distribution.process_group_context import ProcessGroupContext
 from training.evaluate import describe_points, evaluate_run
 from training.experiment_file import save_experiment
 from training.export import ExportOptions, export_run
+from training.fit.cluster_member import announce_end, connect, follow, share_experiment
 from training.fit.dataset_profile import (
     DatasetProfile,
     ProfiledDataset,
@@ -136,6 +139,7 @@ class FitOptions(ReadOptions):
     area: int | None = None
     overwrite: bool = False
     resume: bool = False
+    strategy: Literal["auto", "multi-worker"] = "auto"
 
     @property
     def best_after(self) -> tuple[signal.Signals, ...]:
@@ -143,30 +147,54 @@ class FitOptions(ReadOptions):
         return (signal.SIGINT,) if self.resume else (signal.SIGINT, signal.SIGTERM)
 
 
-def fit(options: FitOptions, began: float) -> None:
+def fit(options: FitOptions, began: float, cluster: Cluster | None = None) -> None:
     """Profiles a folder, chooses an experiment, trains, evaluates and exports, and prints each step.
 
-    The time limit counts from `began`, by `clock`.
+    The time limit counts from `began`, by `clock`. In a `cluster` the chief does that, with its own files;
+    the other processes only train with it.
 
     Raises:
+        PeerLostError: If another process of the cluster is missing or was lost.
         SegdecError: If there are too few images or too little time, or an output exists already.
         SystemExit: After an interrupt; the best model so far is exported, if there is one.
     """
+    local = _local_experiment(options)
+    group = connect(local, cluster)
+    if group is not None and not group.is_chief:
+        follow(group, local, clock)
+        return
     name, out = _targets(options)
     with raise_on_sigterm():
-        _fit(options, name, out, began)
+        stopped = _fit(options, name, out, began, group)
+    announce_end(group)
+    if stopped is not None:
+        raise SystemExit(stopped.exit_code)
 
 
-def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
+def _local_experiment(options: FitOptions) -> ExperimentConfig:
+    """What is known before the experiment is chosen: strategy, and where data and weights are."""
+    return ExperimentConfig(
+        runs=options.runs,
+        strategy=options.strategy,
+        encoder_weights=options.encoder_weights,
+        data={"root": str(options.root), "test_root": options.test},
+        stages={"joint": {"steps": 1}},
+    )
+
+
+def _fit(
+    options: FitOptions, name: str, out: Path, began: float, group: ProcessGroupContext | None
+) -> RunInterruptedError | None:
+    """Fits in a single process or the chief; returns the interrupt after which the model was exported."""
     ends_at = began + 60 * options.minutes
     if options.resume and _has_checkpoint(options.runs / name):
-        _resume(options, name, out, began)
-        return
+        return _resume(options, name, out, began, group)
     with _without_model(options.runs / name):
         # === Profile and split ===
         profiled = _profile(options)
         print_lines(*describe_profile(profiled.profile, profiled.notes))
-        resources = replace(_find_resources(options), replicas=count_replicas())
+        replicas = count_replicas() if group is None else group.strategy.num_replicas_in_sync
+        resources = replace(_find_resources(options), replicas=replicas)
         profiled, split = _split(profiled, with_folds=resources.encoder_weights is not None)
         print_lines(*describe_split(split))
 
@@ -190,10 +218,14 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
         # === Train ===
         encoded = split.good[0] + split.defective[0] if config.caches_features else 0
         min_steps = MIN_CACHED_STEPS if config.caches_features else 1
-        control = TimeControl(config.stages.steps, train_until, clock, min_steps)
-        fixed_s = clock() - began + forward_s * encoded + reserved
         with _removed_on_error(config):
-            trainer = Trainer(config, fresh=options.overwrite or options.resume, control=control)
+            share_experiment(group, config, min_steps)
+            control = TimeControl(
+                config.stages.steps, train_until, clock, min_steps, None if group is None else group.agree
+            )
+            fixed_s = clock() - began + forward_s * encoded + reserved
+            fresh = options.overwrite or options.resume
+            trainer = Trainer(config, fresh=fresh, control=control, process_group=group)
         print_lines(trainer.describe_start(), HOW_TO_STOP)
     if comparison:
         write_text_atomic(trainer.folder.path / ENCODERS_FILE, "\n".join([*comparison, ""]))
@@ -207,20 +239,26 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
     took_s = clock() - began
     few = [] if stopped is not None else _list_few_steps(control, options.minutes, fixed_s, took_s)
     print_lines("", *_summary(config, out, took_s, rating, few))
-    if stopped is not None:
-        raise SystemExit(stopped.exit_code)
+    return stopped
 
 
-def _resume(options: FitOptions, name: str, out: Path, began: float) -> None:
+def _resume(
+    options: FitOptions, name: str, out: Path, began: float, group: ProcessGroupContext | None
+) -> RunInterruptedError | None:
     """Continues the run of an interrupted command with the time that was left at its last checkpoint."""
     path, _ = _files(options.runs, name)
     with _without_model(options.runs / name):
         config = RunFolder(options.runs / name).experiment()
         # The interrupted command may have run on a machine with another number of GPUs.
-        config = config.model_copy(update={"devices": dividing_devices(config.batch_size)})
+        devices = dividing_devices(config.batch_size) if group is None else None
+        config = config.model_copy(update={"devices": devices})
         min_steps = MIN_CACHED_STEPS if config.caches_features else 1
-        control = TimeControl(config.stages.steps, began + 60 * options.minutes, clock, min_steps)
-        trainer = Trainer(config, control=control)
+        share_experiment(group, config, min_steps)
+        ends_at = began + 60 * options.minutes
+        control = TimeControl(
+            config.stages.steps, ends_at, clock, min_steps, None if group is None else group.agree
+        )
+        trainer = Trainer(config, control=control, process_group=group)
         print_lines(trainer.describe_start(), HOW_TO_STOP)
     stopped = _train(trainer, options)
     config = record_steps_taken(trainer.folder, control.taken)
@@ -229,8 +267,7 @@ def _resume(options: FitOptions, name: str, out: Path, began: float) -> None:
         write_text_atomic(path, "\n".join([*head, "", save_experiment(config)]))
     rating = _evaluate_and_export(trainer, config, trainer.folder.compared_split, out, options)
     print_lines("", *_summary(config, out, clock() - began, rating))
-    if stopped is not None:
-        raise SystemExit(stopped.exit_code)
+    return stopped
 
 
 def _evaluate_and_export(

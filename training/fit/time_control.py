@@ -60,6 +60,8 @@ class TimeControl(ScheduleControl):
         ends_at: Time of `clock` at which the training must end.
         clock: Monotonic time, s.
         min_steps: Steps of each stage that are taken even if the time is over.
+        agree: Returns the number of the chief in all processes of a cluster: they then follow its clock and
+            its `ends_at`. None for a single process.
 
     Attributes:
         taken: Completed steps of each stage.
@@ -67,7 +69,18 @@ class TimeControl(ScheduleControl):
 
     saves_time = True
 
-    def __init__(self, steps: Mapping[str, int], ends_at: float, clock: Clock, min_steps: int = 1) -> None:
+    def __init__(
+        self,
+        steps: Mapping[str, int],
+        ends_at: float,
+        clock: Clock,
+        min_steps: int = 1,
+        agree: Callable[[float], float] | None = None,
+    ) -> None:
+        self._agreed_clock = clock
+        if agree is not None:
+            clock, ends_at = _clock_of_chief(clock, agree), agree(ends_at)
+            self._agreed_clock = lambda: agree(clock())
         self._planned, self._ends_at, self._clock = dict(steps), ends_at, clock
         self._min_steps = min_steps
         self._timed_steps, self._timed_s = 0, 0.0
@@ -106,7 +119,7 @@ class TimeControl(ScheduleControl):
         self._start = self._position = min(resumed.position, steps) if resumed else 0.0
         self._stage, self.taken[stage] = stage, resumed.taken.get(stage, 0) if resumed else 0
         self._is_first_step = True
-        self._began = self._now = self._done_at = self._clock()
+        self._began = self._now = self._done_at = self._agreed_clock()
         own = steps - self._start
         self._stage_s = own / max(left - self._start, 1) * (self._ends_at - self._began)
 
@@ -136,13 +149,13 @@ class TimeControl(ScheduleControl):
         """Continues from the state of a checkpoint, with the time that was left then or the own time limit,
         whichever ends first.
         """
-        now = self._clock()
+        now = self._agreed_clock()
         self._resumed, self.taken = state, dict(state.taken)
         self._ends_at = min(self._ends_at, now + state.left_s)
         self._encode_until = (now + self._ends_at) / 2
 
     def _position_after(self, step: int) -> float:
-        self._now = self._clock()
+        self._now = self._agreed_clock()
         return self._position_at(step)
 
     def _position_at(self, step: int) -> float:
@@ -150,6 +163,13 @@ class TimeControl(ScheduleControl):
         share = elapsed_s / self._stage_s if elapsed_s < self._stage_s else 1.0
         share = min(share, step / min(self._min_steps, self._steps))
         return max(float(step), self._start + share * (self._steps - self._start))
+
+
+def _clock_of_chief(clock: Clock, agree: Callable[[float], float]) -> Clock:
+    """The clock of this process, set to that of the chief."""
+    now = clock()
+    offset_s = agree(now) - now
+    return lambda: clock() + offset_s
 
 
 def needed_s(forward_s: float, batch_size: int, encoded: int | None) -> float:

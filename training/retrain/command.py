@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from datasets.checking import CheckedPhotograph, check_dataset
 from datasets.layouts import manifest
@@ -19,9 +20,12 @@ from segdec.runtime.cli import progress_bar
 from segdec.runtime.files import write_text_atomic
 from training.config import ExperimentConfig
 from training.data.run_data import list_dataset, record_reader
+from training.distribution.cluster import Cluster
 from training.distribution.interruption import RunInterruptedError
+from training.distribution.process_group_context import ProcessGroupContext
 from training.evaluate import evaluate_run
 from training.export import ExportOptions, export_run
+from training.fit.cluster_member import announce_end, connect, follow, share_experiment
 from training.fit.command import MAX_MINUTES, clock, record_steps_taken
 from training.fit.forward_time import measure_forward
 from training.fit.time_control import TimeControl, planned_steps, reserved_s, validation_interval
@@ -51,12 +55,14 @@ class RetrainOptions:
     minutes: float | None = None
     force: bool = False
     no_sample: bool = False
+    strategy: Literal["auto", "multi-worker"] = "auto"
 
 
-def retrain(options: RetrainOptions, began: float) -> None:
+def retrain(options: RetrainOptions, began: float, cluster: Cluster | None = None) -> None:
     """Continues training from a run, compares both networks, and exports the new version unless it is worse.
 
     An interrupted command can be repeated and resumes. The time limit counts from `began`, by `fit`'s clock.
+    In a `cluster` the chief does that; the other processes, each with a copy of run and data, train with it.
 
     Raises:
         SegdecError: If an input cannot be used, an output exists already, or the new version is worse.
@@ -64,6 +70,11 @@ def retrain(options: RetrainOptions, began: float) -> None:
     """
     # === Inputs ===
     parent = RunFolder.finished(options.run)
+    local = _local_experiment(parent, options)
+    group = connect(local, cluster)
+    if group is not None and not group.is_chief:
+        follow(group, local, clock)
+        return
     lineage = find_lineage(parent, options.parent, options.version, options.out)
     config, resumed = _experiment(parent, options, lineage)
     print_line(
@@ -73,13 +84,19 @@ def retrain(options: RetrainOptions, began: float) -> None:
     # === Split ===
     if not resumed:
         _split(parent, config)
-    control = None
+    train_until = None
     if options.minutes is not None:
         started_from = None if resumed else parent
-        config, control = _limit_time(config, started_from, began + 60 * options.minutes)
+        config, train_until = _limit_time(config, started_from, began + 60 * options.minutes)
+    share_experiment(group, config, None if train_until is None else 1)
+    control = None
+    if train_until is not None:
+        control = TimeControl(
+            config.stages.steps, train_until, clock, agree=None if group is None else group.agree
+        )
 
     # === Train ===
-    folder = _train(config, control)
+    folder = _train(config, control, group)
 
     # === Compare ===
     evaluated = evaluate_run(folder.path, parent.compared_split)
@@ -89,6 +106,7 @@ def retrain(options: RetrainOptions, began: float) -> None:
     for sentence in describe_comparison(by_set):
         print_line("compared", sentence)
     print_line("verdict", verdict)
+    announce_end(group)
 
     # === Export ===
     if verdict == "worse" and not options.force:
@@ -106,6 +124,15 @@ def retrain(options: RetrainOptions, began: float) -> None:
 def print_line(topic: str, sentence: str) -> None:
     """Prints a topic with its sentence and flushes."""
     print(format_line(topic, sentence), flush=True)
+
+
+def _local_experiment(parent: RunFolder, options: RetrainOptions) -> ExperimentConfig:
+    """What is known before the experiment of the next version: strategy, and where data and weights are."""
+    splits, weights = parent.splits, parent.weights_path
+    local = next_experiment(
+        parent.experiment(), options.run, reviewed=options.reviewed, splits=splits, weights=weights
+    )
+    return local.model_copy(update={"strategy": options.strategy})
 
 
 def _experiment(
@@ -181,9 +208,10 @@ def _check(dataset: Dataset, config: ExperimentConfig, *, skip: bool) -> Sequenc
 
 def _limit_time(
     config: ExperimentConfig, parent: RunFolder | None, ends_at: float
-) -> tuple[ExperimentConfig, TimeControl]:
+) -> tuple[ExperimentConfig, float]:
     """Returns the experiment with the maximum number of steps unless it has started, without a `parent`, and
-    the control that ends it so that both networks are compared and the new one is exported at `ends_at`.
+    the time at which training must end so that both networks are compared and the new one is exported at
+    `ends_at`.
     """
     dataset = list_dataset(config.data, config.data.splits)
     size = record_reader(config)(dataset.of_split("train")[0]).image.shape
@@ -197,12 +225,14 @@ def _limit_time(
         steps = planned_steps({name: number / total for name, number in before.items()})
         interval = validation_interval(forward_s, validated, train_until - clock())
         config = with_steps(config, parent.experiment(), steps, interval)
-    return config, TimeControl(config.stages.steps, train_until, clock)
+    return config, train_until
 
 
-def _train(config: ExperimentConfig, control: TimeControl | None) -> RunFolder:
+def _train(
+    config: ExperimentConfig, control: TimeControl | None, group: ProcessGroupContext | None
+) -> RunFolder:
     """Trains the remaining steps of the run."""
-    trainer = Trainer(config, control=control)
+    trainer = Trainer(config, control=control, process_group=group)
     print(trainer.describe_start(), flush=True)
     try:
         folder = trainer.run()

@@ -29,8 +29,8 @@ class CheckpointFolder:
         found = {_position(path): path for path in self.path.glob("ckpt-*") if _NAME.fullmatch(path.name)}
         return [found[position] for position in sorted(found, reverse=True)]
 
-    def write(self, stage: int, step: int, fill: Callable[[Path], None]) -> None:
-        """Adds the checkpoint that `fill` writes into an empty folder, then removes the oldest ones.
+    def write(self, stage: int, step: int, fill: Callable[[Path], None]) -> Path:
+        """Adds the checkpoint that `fill` writes into an empty folder, removes the oldest ones; returns it.
 
         Raises:
             OSError: If the disk is full or not writable; earlier checkpoints are unchanged.
@@ -44,6 +44,7 @@ class CheckpointFolder:
         for path in {*self.damaged, *whole[self._keep :]}:
             shutil.rmtree(path, ignore_errors=True)
         self.damaged.clear()
+        return checkpoint
 
 
 def _position(path: Path) -> tuple[int, ...]:

@@ -1,6 +1,9 @@
 """Checkpoints of a run: network, optimisers, averages and position, saved so that the run can resume."""
 
+import io
 import sys
+import tarfile
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,7 +34,8 @@ class RunState(tf.Module):
         train_state: What the steps change.
         validated: The network that is validated, with plain variables; `save_best` stores its weights.
         config: How often a checkpoint is due, and how many to keep.
-        writes: Whether this process writes checkpoints; the others only read them.
+        writes: Whether this process reads and writes checkpoints; the others get them from it.
+        broadcast: Returns the message of the process that writes in all of them; None for a single process.
         clock: Monotonic time, s.
 
     Attributes:
@@ -50,6 +54,7 @@ class RunState(tf.Module):
         config: ExperimentConfig,
         *,
         writes: bool = True,
+        broadcast: Callable[[bytes], bytes] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
@@ -71,7 +76,8 @@ class RunState(tf.Module):
             best_weights=self.best_weights,
         )
         self.schedule: ScheduleState | None = None
-        self._checkpoints, self._writes = CheckpointFolder(folder, config.keep_checkpoints), writes
+        self._checkpoints = CheckpointFolder(folder, config.keep_checkpoints)
+        self._writes, self._broadcast = writes, broadcast
         self._every_steps, self._every_seconds = config.checkpoint_every, config.checkpoint_minutes * 60.0
         self._clock, self._saved_at = clock, clock()
 
@@ -81,28 +87,43 @@ class RunState(tf.Module):
         return int(self.step.read_value())
 
     def restore(self) -> bool:
-        """Restores the newest intact checkpoint; returns whether there was one. Damaged ones are reported.
+        """Restores the newest intact checkpoint in all processes; returns whether there was one.
+
+        Damaged ones are reported.
 
         Raises:
             RunError: If there are checkpoints, but none is readable and fits this network.
         """
+        return self.share(self._restore_newest() if self._writes else None)
+
+    def share(self, checkpoint: Path | None) -> bool:
+        """Restores a checkpoint of the process that writes in the others; returns whether there is one."""
+        if self._broadcast is None:
+            return checkpoint is not None
+        message = self._broadcast(b"" if checkpoint is None else _pack(checkpoint))
+        if message and not self._writes:
+            with tempfile.TemporaryDirectory() as place:
+                _unpack(message, Path(place))
+                self._read(Path(place))
+        return bool(message)
+
+    def _restore_newest(self) -> Path | None:
         damaged: dict[Path, str] = {}
         for checkpoint in self._checkpoints.newest_first():
             try:
-                self.schedule = _read_schedule(checkpoint)
-                self._everything.read(_prefix(checkpoint)).assert_existing_objects_matched()
+                self._read(checkpoint)
             except _UNREADABLE as error:
                 self._checkpoints.damaged.add(checkpoint)
                 lines = str(error).splitlines() or [type(error).__name__]
                 damaged[checkpoint] = lines[0].rstrip(". ") + "."
                 continue
-            for path, reason in damaged.items() if self._writes else ():
+            for path, reason in damaged.items():
                 print(
                     f"warning: The checkpoint '{path}' cannot be read: {reason} "
                     f"Resuming from the previous one, '{checkpoint}'; the result stays the same.",
                     file=sys.stderr,
                 )
-            return True
+            return checkpoint
         if damaged:
             newest, reason = next(iter(damaged.items()))
             raise RunError(
@@ -110,30 +131,37 @@ class RunState(tf.Module):
                 f"{reason} Expected an intact checkpoint of the same network. Restore a backup, or "
                 "start over with --fresh."
             )
-        return False
+        return None
+
+    def _read(self, checkpoint: Path) -> None:
+        self.schedule = _read_schedule(checkpoint)
+        self._everything.read(_prefix(checkpoint)).assert_existing_objects_matched()
 
     def is_due(self, step: int) -> bool:
         """Returns whether a checkpoint is due after this step of the stage."""
         waited = self._clock() - self._saved_at
         return step % self._every_steps == 0 or (0.0 < self._every_seconds <= waited)
 
-    def save(self, step: int, schedule: ScheduleState | None = None) -> None:
-        """Writes a checkpoint after `step` steps of the stage, then removes the oldest ones.
+    def save(self, step: int, schedule: ScheduleState | None = None) -> Path | None:
+        """Writes a checkpoint after `step` steps of the stage, then removes the oldest ones; returns it.
+
+        Processes that do not write only set their step and return None.
 
         Raises:
             RunError: If the disk is full or not writable; earlier checkpoints are unchanged.
         """
         self.step.assign(step)
         self._saved_at = self._clock()
-        if self._writes:
+        if not self._writes:
+            return None
 
-            def fill(path: Path) -> None:
-                self._everything.write(_prefix(path))
-                if schedule is not None:
-                    (path / _SCHEDULE).write_text(schedule.model_dump_json() + "\n", encoding="utf-8")
+        def fill(path: Path) -> None:
+            self._everything.write(_prefix(path))
+            if schedule is not None:
+                (path / _SCHEDULE).write_text(schedule.model_dump_json() + "\n", encoding="utf-8")
 
-            with explained_disk_errors(self._checkpoints.path):
-                self._checkpoints.write(int(self.stage), step, fill)
+        with explained_disk_errors(self._checkpoints.path):
+            return self._checkpoints.write(int(self.stage), step, fill)
 
     def is_better(self, key: tuple[float, float]) -> bool:
         """Returns whether `key` is at least the best one: among equals, the weights trained longer win."""
@@ -169,3 +197,17 @@ def _read_schedule(checkpoint: Path) -> ScheduleState | None:
 
 def _prefix(checkpoint: Path) -> str:
     return str(checkpoint / "state")
+
+
+def _pack(folder: Path) -> bytes:
+    """The files of a folder as a tar archive."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for path in sorted(folder.iterdir()):
+            archive.add(path, path.name)
+    return packed.getvalue()
+
+
+def _unpack(packed: bytes, folder: Path) -> None:
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(folder, filter="data")

@@ -28,7 +28,7 @@ from training.data.run_data import RunData, list_split_records
 from training.experiment_file import load_experiment, save_experiment
 from training.metrics.evaluation import Parts
 from training.run.disk_errors import explained_disk_errors
-from training.run.lock import LOCK, lock_folder
+from training.run.lock import lock_folder
 from training.run.records import RunResult, record_environment, record_left_out
 
 HDF5_MARGIN = 1 << 20
@@ -54,12 +54,6 @@ class RunFolder:
     def has_result(self) -> bool:
         """Whether the run has finished."""
         return self._result_path.exists()
-
-    @property
-    def lock_owner(self) -> str:
-        """Name of the process that holds the lock; empty if the folder is not visible."""
-        path = self.path / LOCK
-        return path.read_text(encoding="utf-8") if path.exists() else ""
 
     # === Opening ===
 

@@ -33,8 +33,16 @@ def test_all_connect_and_the_port_is_free_again(make_cluster, host):
     cluster = make_cluster(host, chief=1, worker=2)
     tasks = [cluster("worker", 1), cluster("worker", 0), cluster("chief")]
     with ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda task: wait_for_peers(task, 60), tasks))
-    socket.create_server(("", port_of(cluster("chief")))).close()
+        channels = list(pool.map(lambda task: wait_for_peers(task, 60), tasks))
+        socket.create_server(("", port_of(cluster("chief")))).close()
+        message = bytes(range(256)) * 10_000
+        received = pool.map(lambda channel, own: channel.broadcast(own), channels, (b"1", b"0", message))
+        assert list(received) == [message] * 3
+    channels[2].close()
+    with pytest.raises(PeerLostError, match="the chief has ended"):
+        channels[0].broadcast(b"")
+    for channel in channels:
+        channel.close()
 
 
 def test_missing_processes_are_named_and_foreign_connections_ignored(make_cluster):

@@ -8,10 +8,8 @@ import signal
 
 import pytest
 
-from datasets.layouts.toy import make_sample
 from segdec.artifact import manifest_sha256, read_manifest
 from segdec.errors import ArtifactError, ConfigError
-from segdec.images import encode_png
 from training.__main__ import main
 from training.experiment_file import load_experiment
 from training.fit.time_control import MAX_STEPS
@@ -56,33 +54,6 @@ def _ticking_clock(monkeypatch):
     for module in ("fit", "retrain"):
         monkeypatch.setattr(f"training.{module}.command.clock", lambda: next(ticks))
     monkeypatch.setattr("training.retrain.command.measure_forward", lambda *_: 0.001)
-
-
-@pytest.fixture
-def write_reviewed(tmp_path):
-    """Writes photographs of another toy set as an export leaves them; every second one has a mask."""
-
-    def write(name="reviewed", count=20, label="defect"):
-        root, lines = tmp_path / name, []
-        for folder in ("pictures", "masks"):
-            (root / folder).mkdir(parents=True)
-        for number in range(count):
-            sample = make_sample(number, seed=5, size=32)
-            line = {
-                "image": f"pictures/{number}.png",
-                "name": f"reviewed/{number}",
-                "group": f"part {number}",
-            }
-            (root / line["image"]).write_bytes(encode_png(sample.image))
-            if sample.label and number % 4 == 1:
-                line["mask"] = f"masks/{number}.png"
-                (root / line["mask"]).write_bytes(encode_png(sample.mask))
-            lines.append(json.dumps({**line, "label": label if sample.label else "good"}))
-        (root / "manifest.jsonl").write_text("\n".join(lines))
-        (root / "classes.txt").write_text(f"{label}\n")
-        return root
-
-    return write
 
 
 def retrain(run, reviewed, *words):

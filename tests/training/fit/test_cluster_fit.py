@@ -1,0 +1,124 @@
+"""`fit` and `retrain` of two processes, each with its own folders; the clock ticks by being looked at."""
+
+import json
+import re
+import shutil
+from functools import partial
+
+import pytest
+
+from segdec.artifact import read_manifest
+from tests import forked
+from tests.training import fault_injection
+from training.experiment_file import load_experiment
+
+pytest.importorskip("tensorflow")
+
+from training.export import ExportOptions, export_run
+
+NARROW = {
+    "segmentation_widths": ((4,), (4,), (4,)),
+    "feature_width": 8,
+    "feature_kernel": 5,
+    "decision_widths": (4, 4, 4),
+}
+TICK_S = 60
+CHIEF, MEMBER = 0, 1
+
+
+class Machines:
+    """Two machines with a copy of the data each; their output lies in files."""
+
+    def __init__(self, root, folder, free_ports):
+        self.root, self.folder, self._free_ports = root, folder, free_ports
+        for rank in (CHIEF, MEMBER):
+            shutil.copytree(root, self.place(rank) / "parts")
+
+    def place(self, rank):
+        return self.folder / f"machine{rank}"
+
+    def run(self, words_of, **faults_of_member):
+        """Runs the words of each rank on both machines; returns the exit codes."""
+        workers = [f"127.0.0.1:{port}" for port in self._free_ports(2)]
+        processes = []
+        for rank in (CHIEF, MEMBER):
+            cluster = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}}
+            faults = {"tick_s": TICK_S, "compact": NARROW, "print_weights": True}
+            faults |= faults_of_member if rank == MEMBER else {}
+            printed = self.place(rank) / "printed.txt"
+            printed.unlink(missing_ok=True)
+            before = partial(fault_injection.prepare, faults)
+            words = [*words_of(self.place(rank)), "--strategy", "multi-worker"]
+            environment = {"TF_CONFIG": json.dumps(cluster)}
+            processes.append(forked.start("training", *words, printed=printed, before=before, **environment))
+        return [forked.wait(process) for process in processes]
+
+    def printed(self, rank):
+        return (self.place(rank) / "printed.txt").read_text()
+
+    def weights(self, rank):
+        return re.findall(r"weights of stage .*", self.printed(rank))
+
+
+@pytest.fixture
+def machines(toy_root, tmp_path, free_ports):
+    return Machines(toy_root, tmp_path, free_ports)
+
+
+def fit_words(minutes, *flags):
+    return lambda place: [
+        *("fit", place / "parts", "--runs", place / "runs", "--out", place / "model"),
+        *("--encoder-weights", "none", "--name", "toy", "--minutes", minutes, *flags),
+    ]
+
+
+@pytest.mark.slow
+def test_two_machines_without_a_shared_folder_train_one_model(machines):
+    codes = machines.run(fit_words("40"))
+    assert codes == [0, 0], machines.printed(CHIEF) + machines.printed(MEMBER)
+    assert "multi-worker on worker 1 in a cluster of 2 × worker" in machines.printed(MEMBER)
+    assert machines.weights(CHIEF) and machines.weights(CHIEF) == machines.weights(MEMBER)
+    assert read_manifest(machines.place(CHIEF) / "model").classes == ("good", "defect")
+    assert load_experiment(machines.place(CHIEF) / "runs" / "toy.toml").batch_size % 2 == 0
+    assert not (machines.place(MEMBER) / "runs").exists()
+    assert not (machines.place(MEMBER) / "model").exists()
+    assert machines.run(fit_words("40")) == [2, 69]  # the run exists
+    assert "Give --overwrite to replace it" in machines.printed(CHIEF)
+    assert "error: The cluster is incomplete: the chief" in machines.printed(MEMBER)
+
+
+@pytest.mark.slow
+def test_a_signal_to_a_machine_without_files_stops_both_and_the_run_resumes(machines):
+    words = fit_words("400", "--resume")
+    step_done = "training.fit.time_control:TimeControl.step_done"
+    codes = machines.run(words, terminate_at=step_done, count=3)
+    assert codes == [75, 75], machines.printed(CHIEF) + machines.printed(MEMBER)
+    assert "The same command resumes." in machines.printed(CHIEF)
+    assert not (machines.place(MEMBER) / "runs").exists()
+    codes = machines.run(words)
+    assert codes == [0, 0], machines.printed(CHIEF) + machines.printed(MEMBER)
+    for rank in (CHIEF, MEMBER):
+        assert re.search(r"Resuming .*: stage \w+ after step [1-9]", machines.printed(rank))
+    assert machines.weights(CHIEF) and machines.weights(CHIEF) == machines.weights(MEMBER)
+    assert (machines.place(CHIEF) / "model" / "manifest.json").is_file()
+
+
+@pytest.mark.slow
+def test_two_machines_with_a_copy_of_the_run_retrain_it(machines, finished_run, write_reviewed):
+    reviewed = write_reviewed()
+    for rank in (CHIEF, MEMBER):
+        shutil.copytree(finished_run, machines.place(rank) / "runs" / "tiny")
+        shutil.copytree(reviewed, machines.place(rank) / "reviewed")
+    options = ExportOptions(with_sample=False, engines=("openvino",), name="tiny")
+    export_run(finished_run, machines.place(CHIEF) / "models" / "1", options)
+    codes = machines.run(
+        lambda place: [
+            *("retrain", place / "runs" / "tiny", "--reviewed", place / "reviewed", "--force"),
+            *("--parent", place / "models" / "1", "--minutes", "40", "--no-sample"),
+        ]
+    )
+    assert codes == [0, 0], machines.printed(CHIEF) + machines.printed(MEMBER)
+    assert machines.weights(CHIEF) and machines.weights(CHIEF) == machines.weights(MEMBER)
+    assert read_manifest(machines.place(CHIEF) / "models" / "2").version == "2"
+    assert (machines.place(CHIEF) / "runs" / "tiny_2").is_dir()
+    assert not (machines.place(MEMBER) / "runs" / "tiny_2").exists()
