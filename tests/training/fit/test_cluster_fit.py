@@ -37,14 +37,14 @@ class Machines:
     def place(self, rank):
         return self.folder / f"machine{rank}"
 
-    def run(self, words_of, **faults_of_member):
-        """Runs the words of each rank on both machines; returns the exit codes."""
+    def run(self, words_of, faulty=MEMBER, **faults_of_one):
+        """Runs the words of each rank on both machines, one with faults; returns the exit codes."""
         workers = [f"127.0.0.1:{port}" for port in self._free_ports(2)]
         processes = []
         for rank in (CHIEF, MEMBER):
             cluster = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}}
             faults = {"tick_s": TICK_S, "compact": NARROW, "print_weights": True}
-            faults |= faults_of_member if rank == MEMBER else {}
+            faults |= faults_of_one if rank == faulty else {}
             printed = self.place(rank) / "printed.txt"
             printed.unlink(missing_ok=True)
             before = partial(fault_injection.prepare, faults)
@@ -101,6 +101,15 @@ def test_a_signal_to_a_machine_without_files_stops_both_and_the_run_resumes(mach
         assert re.search(r"Resuming .*: stage \w+ after step [1-9]", machines.printed(rank))
     assert machines.weights(CHIEF) and machines.weights(CHIEF) == machines.weights(MEMBER)
     assert (machines.place(CHIEF) / "model" / "manifest.json").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("lost", "codes"), [(CHIEF, [-9, 69]), (MEMBER, [69, -9])])
+def test_a_lost_machine_stops_the_other(machines, lost, codes):
+    step_done = "training.fit.time_control:TimeControl.step_done"
+    words = fit_words("400", "--resume")
+    assert machines.run(words, faulty=lost, kill_at=step_done, count=3, when="after") == codes
+    assert "error: The cluster is incomplete" in machines.printed(1 - lost)
 
 
 @pytest.mark.slow
