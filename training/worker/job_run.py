@@ -43,8 +43,8 @@ MIN_FREE_BYTES = 256 * 1024**2
 CAUSE_S = 30.0
 """Seconds after the loss of another process of the group in which its worker reports why."""
 EXIT_ERROR = 2
-EXIT_STOPPED, EXIT_BEST = EXIT_CODES[signal.SIGTERM], EXIT_CODES[signal.SIGINT]
-"""The training was stopped, with a checkpoint or with the best weights, in a group on any machine."""
+EXIT_STOPPED = EXIT_CODES[signal.SIGTERM]
+"""The training was stopped with a checkpoint, in a group on any machine."""
 
 
 class WorkerStoppedError(Exception):
@@ -282,10 +282,11 @@ class JobRun:
             self._end_attempt(code)
 
     def _is_done(self, code: int | None) -> bool:
-        """Returns whether the training has a result; in a group, only the chief writes it."""
-        if not self._job.is_chief:
-            return code in (0, EXIT_BEST)
-        return code == 0 or (self._stops_early and (self._job_folder / MODEL / "manifest.json").exists())
+        """Returns whether the training has a result; in a group, only the chief writes it, and the others
+        end with 0 when it has finished.
+        """
+        has_best = self._stops_early and (self._job_folder / MODEL / "manifest.json").exists()
+        return code == 0 or has_best
 
     def _end_attempt(self, code: int) -> None:
         """Ends the lease after a training that can continue: it crashed, or its group was stopped."""
@@ -358,9 +359,9 @@ class JobRun:
                 self._report.read_log()
                 with suppress(ServiceError, OSError):
                     self._upload_checkpoint()
-            elif self._is_done(self._process.poll()):
+            elif (code := self._process.poll()) == 0:
                 outcome = "done"
-            else:
+            elif code == EXIT_STOPPED:
                 self._wait_for_end(until - self._clock())  # the chief uploads its checkpoint
         self._end(outcome, "The worker stopped.")
         raise WorkerStoppedError

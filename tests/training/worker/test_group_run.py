@@ -40,6 +40,7 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))
 signal.pause()
 """
 STOPS_WITH_CHECKPOINT = [sys.executable, "-c", STOPS]
+ENDED_BY_SIGTERM = ["sleep", "1000"]
 
 
 def end_by_chief(service, chief, outcome):
@@ -87,6 +88,7 @@ def test_a_member_leaves_when_the_chief_is_done_and_reports_nothing(
         (2, "failed", "The training exited with code 2. Its last line: the last line"),
         (69, "queued", "The training exited with code 69. Its last line: the last line"),
         (75, "queued", "Another worker of the group stopped."),
+        (130, "queued", "The training exited with code 130. Its last line: the last line"),
     ],
 )
 @pytest.mark.usefixtures("short_waits")
@@ -136,6 +138,22 @@ def test_a_member_that_stops_lets_the_chief_upload_its_checkpoint(service, tmp_p
 
     run(service, tmp_path, member, STOPS_WITH_CHECKPOINT, lambda: bool(stopping), change)
     assert service.show(chief.id)["reason"] == "The chief says so."
+    service.post(f"{JOBS}/{chief.id}/cancel")
+
+
+def test_a_member_that_stops_before_its_training_has_begun_does_not_wait_for_the_chief(
+    service, tmp_path, begin_group
+):
+    chief, member = begin_group()
+    stopping, beats = [], OnPath("/heartbeat", lambda: stopping.append(True), 6, 6)
+    ending = OnPath("/heartbeat", end_by_chief(service, chief, "released"), 2000, 2000)
+
+    def change(request):
+        return beats(request) or ending(request)
+
+    with pytest.raises(WorkerStoppedError):
+        run(service, tmp_path, member, ENDED_BY_SIGTERM, lambda: bool(stopping), change)
+    assert service.show(chief.id)["reason"] == "The worker gpu-b: The worker stopped."
     service.post(f"{JOBS}/{chief.id}/cancel")
 
 
