@@ -16,8 +16,12 @@ from training.optimization.pretrained import RANDOM
 from training.trainer import Trainer
 
 
-def connect(local: ExperimentConfig, cluster: Cluster | None) -> ProcessGroupContext | None:
+def connect(
+    local: ExperimentConfig, cluster: Cluster | None, clock: Clock
+) -> tuple[ProcessGroupContext | None, float]:
     """Connects the processes of a synchronous cluster, before TensorFlow starts; None without a cluster.
+
+    Also returns how long that took, s: others may fetch their data first, which is not the chief's time.
 
     Raises:
         ConfigError: If strategy, devices and cluster do not fit.
@@ -25,8 +29,10 @@ def connect(local: ExperimentConfig, cluster: Cluster | None) -> ProcessGroupCon
     """
     if cluster is None:
         check_strategy(local.strategy, local.devices, None)
-        return None
-    return ProcessGroupContext(local.model_copy(update={"strategy": "multi-worker"}), cluster)
+        return None, 0.0
+    began = clock()
+    group = ProcessGroupContext(local.model_copy(update={"strategy": "multi-worker"}), cluster)
+    return group, clock() - began
 
 
 def share_experiment(

@@ -150,8 +150,8 @@ class FitOptions(ReadOptions):
 def fit(options: FitOptions, began: float, cluster: Cluster | None = None) -> None:
     """Profiles a folder, chooses an experiment, trains, evaluates and exports, and prints each step.
 
-    The time limit counts from `began`, by `clock`. In a `cluster` the chief does that, with its own files;
-    the other processes only train with it.
+    The time limit counts from `began`, by `clock`, without the time in which the processes of a `cluster`
+    connect. There the chief does all that, with its own files; the others only train with it.
 
     Raises:
         PeerLostError: If another process of the cluster is missing or was lost.
@@ -159,13 +159,13 @@ def fit(options: FitOptions, began: float, cluster: Cluster | None = None) -> No
         SystemExit: After an interrupt; the best model so far is exported, if there is one.
     """
     local = _local_experiment(options)
-    group = connect(local, cluster)
+    group, connecting_s = connect(local, cluster, clock)
     if group is not None and not group.is_chief:
         follow(group, local, clock)
         return
     name, out = _targets(options)
     with raise_on_sigterm():
-        stopped = _fit(options, name, out, began, group)
+        stopped = _fit(options, name, out, began + connecting_s, group)
     announce_end(group)
     if stopped is not None:
         raise SystemExit(stopped.exit_code)

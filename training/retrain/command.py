@@ -63,6 +63,7 @@ def retrain(options: RetrainOptions, began: float, cluster: Cluster | None = Non
 
     An interrupted command can be repeated and resumes. The time limit counts from `began`, by `fit`'s clock.
     In a `cluster` the chief does that; the other processes, each with a copy of run and data, train with it.
+    The time in which they connect does not count.
 
     Raises:
         SegdecError: If an input cannot be used, an output exists already, or the new version is worse.
@@ -71,7 +72,7 @@ def retrain(options: RetrainOptions, began: float, cluster: Cluster | None = Non
     # === Inputs ===
     parent = RunFolder.finished(options.run)
     local = _local_experiment(parent, options)
-    group = connect(local, cluster)
+    group, connecting_s = connect(local, cluster, clock)
     if group is not None and not group.is_chief:
         follow(group, local, clock)
         return
@@ -87,7 +88,7 @@ def retrain(options: RetrainOptions, began: float, cluster: Cluster | None = Non
     train_until = None
     if options.minutes is not None:
         started_from = None if resumed else parent
-        config, train_until = _limit_time(config, started_from, began + 60 * options.minutes)
+        config, train_until = _limit_time(config, started_from, began + connecting_s + 60 * options.minutes)
     share_experiment(group, config, None if train_until is None else 1)
     control = None
     if train_until is not None:

@@ -4,17 +4,20 @@ import json
 import re
 import shutil
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 from segdec.artifact import read_manifest
 from tests import forked
 from tests.training import fault_injection
+from training.distribution.cluster import Cluster
 from training.experiment_file import load_experiment
 
 pytest.importorskip("tensorflow")
 
 from training.export import ExportOptions, export_run
+from training.fit import cluster_member, command
 
 NARROW = {
     "segmentation_widths": ((4,), (4,), (4,)),
@@ -70,6 +73,22 @@ def fit_words(minutes, *flags):
         *("fit", place / "parts", "--runs", place / "runs", "--out", place / "model"),
         *("--encoder-weights", "none", "--name", "toy", "--minutes", minutes, *flags),
     ]
+
+
+def test_the_time_in_which_machines_connect_does_not_count(monkeypatch, tmp_path):
+    now, began = [100.0], []
+
+    def connected(config, cluster):  # noqa: ARG001
+        now[0] += 500
+        return SimpleNamespace(is_chief=True, broadcast=lambda message: message)
+
+    monkeypatch.setattr(cluster_member, "ProcessGroupContext", connected)
+    monkeypatch.setattr(command, "clock", lambda: now[0])
+    monkeypatch.setattr(command, "_fit", lambda *words: began.append(words[3]))
+    options = command.FitOptions(root=tmp_path, out=tmp_path / "model", runs=tmp_path / "runs")
+    command.fit(options, 90.0, Cluster({"worker": ("a:1", "b:1")}, "worker", 0))
+    command.fit(options, 90.0)
+    assert began == [590.0, 90.0]
 
 
 @pytest.mark.slow

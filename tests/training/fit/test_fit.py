@@ -158,7 +158,7 @@ def test_the_default_time_limit(monkeypatch, flags, minutes):
     from training.fit import command
 
     given = []
-    monkeypatch.setattr(command, "fit", lambda options, _: given.append(options))
+    monkeypatch.setattr(command, "fit", lambda options, *_: given.append(options))
     main(["fit", "data", *flags])
     assert (given[0].minutes, given[0].all_steps) == (minutes, bool(flags))
 
