@@ -41,7 +41,7 @@ class ArchiveOptions:
         max_bytes: Limit on the files after unpacking.
         max_pixels: Limit on height × width of a photograph.
         limits: Of the programs.
-        free_share: Share of the disk that stays free, 0…1.
+        free_share: The setting `record_free_share`, 0…1.
     """
 
     with_labels: bool

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine
 from api.data_sets.deletion import delete_unused_files
 from api.data_sets.free_space import FreeSpace
 from api.data_sets.new_file import NewFile
+from api.data_sets.photographs import find_missing
 from api.errors import RequestError
 from api.records.record import Record
 from api.records.record_files import RecordFiles
@@ -61,16 +62,23 @@ class DataSetStore:
 
         return await self._record.write_all(make)
 
-    async def check_space(self, file: NewFile) -> None:
-        """Checks that a photograph leaves the share of the disk free that imports leave.
+    async def check_space(self, data_set_id: int, files: Sequence[NewFile], what: str) -> None:
+        """Checks that photographs which a data set lacks leave the part of the disk free that imports leave.
+
+        Args:
+            data_set_id: The data set.
+            files: The photographs.
+            what: The files in a message: `photograph`.
 
         Raises:
-            RequestError: 507 `no_space`.
+            RequestError: 404 if the data set does not exist, 507 `no_space`.
         """
+        known = await self.read(find_missing, data_set_id, [file.sha256 for file in files])
+        needed = sum(file.bytes for file in files if file.sha256.hex() in known.missing)
         stored = await self._files.open()
         space = await self._record.read_all(lambda _: stored.space())
-        if space is not None:
-            FreeSpace(space.total, space.free, self._free_share).check(file.bytes, "photograph")
+        if needed and space is not None:
+            FreeSpace(space, self._free_share).check(needed, what)
 
     async def read_file(self, sha256: bytes) -> bytes:
         """Returns a file.

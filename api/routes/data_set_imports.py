@@ -139,7 +139,7 @@ def _check_space(folder: Path, free_share: float, declared: int, received: int =
 
     Args:
         folder: On the disk.
-        free_share: Share of the disk that stays free, 0…1.
+        free_share: The setting `record_free_share`, 0…1.
         declared: Bytes of the archive.
         received: How many of them the disk has already.
     """

@@ -87,9 +87,7 @@ async def add_photograph(
         reading = partial(read_upload, request, service.settings.max_body_bytes)
         upload: Upload = await service.receive(reading, client_of(request), reservation, deadline)
         received = await data_sets.decode(partial(check_photograph, upload, service.settings, service.memory))
-        known = await data_sets.read(photographs.find_missing, data_set_id, [received.file.sha256])
-        if known.missing:
-            await data_sets.check_space(received.file)
+        await data_sets.check_space(data_set_id, [received.file], "photograph")
         new, now = NewPhotograph(received.file, name, part, split=split), datetime.now(UTC)
         added = await data_sets.write(
             photographs.add_photograph, data_set_id, new, author_of(request), now, files=[received.file]

@@ -144,7 +144,7 @@ async def list_missing(
     return await data_sets.read(find_missing, data_set_id, digests)
 
 
-@router.post("/{data_set_id}/parts", responses=document_problems(400, 404, 503), dependencies=CHANGE)
+@router.post("/{data_set_id}/parts", responses=document_problems(400, 404, 503, 507), dependencies=CHANGE)
 async def add_parts(
     request: Request,
     record: RecordDep,
@@ -167,6 +167,7 @@ async def add_parts(
     found = await record.read_all(
         lambda engine: recorded_parts.find_parts(engine, record.pictures, filters, record_id, before)
     )
+    await data_sets.check_space(data_set_id, [part.file for part in found.parts], "photographs")
     who, now = author_of(request), datetime.now(UTC)
     classes = await data_sets.write(recorded_parts.add_reviewed_classes, data_set_id, found.parts, who)
     masks = await data_sets.decode(lambda: recorded_parts.make_masks(found.parts, classes))

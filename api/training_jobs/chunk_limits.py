@@ -13,10 +13,6 @@ MAX_UNCONFIRMED, MAX_UNCONFIRMED_OF_KEY = 64 * GIGABYTE, 16 * GIGABYTE
 """Bytes of chunks that no checkpoint or result has yet: of all keys, and of one."""
 MAX_UNCONFIRMED_SHARE = 0.5
 """The most that they may take of the space that would be free without them."""
-FREE_SHARE_FACTOR = 0.5
-"""Chunks leave this part of `record_free_share` free: the photographs of the record alone fill the disk up to
-the whole share, and the oldest ones make room for the chunks later.
-"""
 table = training_chunks.c
 
 
@@ -29,7 +25,7 @@ def check_space(
         connection: In a writing transaction.
         key: Name of the key that sends them.
         space: Of the disk, after they were stored; None for a store without a known size.
-        free_share: Share of the disk that the record keeps free, 0…1.
+        free_share: The setting `record_free_share`, 0…1.
         retry_after_s: When a worker may try again.
 
     Raises:
@@ -38,7 +34,7 @@ def check_space(
     total, of_key = count_unconfirmed(connection), count_unconfirmed(connection, table.sent_by == key)
     allowed = MAX_UNCONFIRMED
     if space is not None:
-        floor = math.ceil(FREE_SHARE_FACTOR * free_share * space.total)
+        floor = space.reserve(free_share)
         if space.free < floor:
             detail = (
                 f"The disk of the record has {_gigabytes(space.free)} free; trainings leave "

@@ -5,6 +5,7 @@ committed, the picture has a mark. After a crash, the next start checks only whe
 have rows.
 """
 
+import math
 import os
 import re
 import shutil
@@ -22,11 +23,25 @@ MARK = re.compile(r"(?P<sha256>[0-9a-f]{64})\.[0-9a-f]+")
 """Name of a file that marks a picture."""
 
 
+FREE_SHARE_FACTOR = 0.5
+"""Data sets and trainings leave this part of `record_free_share` free: photographs of the record alone fill
+the disk up to the whole share, and the oldest ones make room for what the others store in the rest.
+"""
+
+
 class Space(NamedTuple):
     """Total and free bytes of a store."""
 
     total: int
     free: int
+
+    def reserve(self, free_share: float) -> int:
+        """Returns the bytes that data sets and trainings leave free.
+
+        Args:
+            free_share: The setting `record_free_share`, 0…1.
+        """
+        return math.ceil(FREE_SHARE_FACTOR * free_share * self.total)
 
 
 class PictureStore(Protocol):

@@ -393,15 +393,15 @@ def limit_disk(monkeypatch, free):
 def test_files_leave_the_free_share_of_the_record(run, monkeypatch):
     entries = {f"good/{number}.png": png(number, (200, 100)) for number in range(5)}
     needed = archive_import.DISK_SPACE_FACTOR * sum(map(len, entries.values()))
-    limit_disk(monkeypatch, lambda: 1_000_000 + needed - 3)
-    with pytest.raises(DatasetError, match=r"GB free; 0\.0 GB, 10% of it, stay free for inspections"):
+    limit_disk(monkeypatch, lambda: 500_000 + needed - 3)
+    with pytest.raises(DatasetError, match=r"GB free; 0\.0 GB, 5% of it, stay free for inspections"):
         run(entries, replace(OPTIONS, free_share=0.1))
-    limit_disk(monkeypatch, lambda: 1_000_000 + needed)
+    limit_disk(monkeypatch, lambda: 500_000 + needed)
     assert run(entries, replace(OPTIONS, free_share=0.1), 1).added == 5
 
 
 def test_an_import_ends_when_others_fill_the_disk_while_it_stores(run, filled, monkeypatch):
-    free = iter([10_000_000] * 3 + [1_000_000])
+    free = iter([10_000_000] * 3 + [500_000])
     limit_disk(monkeypatch, lambda: next(free))
     monkeypatch.setattr(archive_import, "BATCH_FILES", 2)
     with pytest.raises(DatasetError, match=r"The import ended before it fills the disk\..*record_free_share"):
@@ -410,7 +410,7 @@ def test_an_import_ends_when_others_fill_the_disk_while_it_stores(run, filled, m
 
 
 def test_a_program_ends_when_it_fills_the_disk(run, monkeypatch):
-    ended, free = [], iter([10_000_000, 2_000_000, 999_999])
+    ended, free = [], iter([10_000_000, 2_000_000, 499_999])
 
     async def write_without_end(*_):
         try:

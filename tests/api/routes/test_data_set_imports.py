@@ -89,13 +89,11 @@ def test_reasons_for_a_failure_are_shown(engineer, path):
 def test_an_archive_leaves_the_free_share_of_the_record(tmp_path, monkeypatch):
     with EngineerClient(tmp_path / "record", record_free_share=0.1) as client:
         path = f"{SETS}/{client.post(SETS, json={'name': 'a'}).json()['id']}/archives"
-        monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9000, 0, 902))
-        answer = client.post(path, content=b"x", headers=ZIP)  # 3 bytes beside a tenth of the disk
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9000, 0, 452))
+        answer = client.post(path, content=b"x", headers=ZIP)  # 3 bytes beside a twentieth of the disk
         assert problem(answer) == (507, "no_space")
-        assert (
-            "10% of it, stay free for inspections (record_free_share). Free space" in answer.json()["detail"]
-        )
-        monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9000, 0, 903))
+        assert "5% of it, stay free for inspections (half of record_free_share)" in answer.json()["detail"]
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9000, 0, 453))
         assert client.post(path, content=b"x", headers=ZIP).status_code == 202
 
 
@@ -105,12 +103,12 @@ def test_a_single_photograph_leaves_the_same_share(tmp_path, monkeypatch):
         data = photograph_file(0).data
 
         def add(free):
-            monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(900_000, 0, free))
+            monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(1_800_000, 0, free))
             return client.post(path, content=data, headers=PNG)
 
         answer = add(90_000 + len(data) - 1)
         assert problem(answer) == (507, "no_space")
-        assert "10% of it, stay free for inspections" in answer.json()["detail"]
+        assert "5% of it, stay free for inspections" in answer.json()["detail"]
         assert add(90_000 + len(data)).status_code == 201
         assert add(0).json()["outcome"] == "present"
 

@@ -1,6 +1,7 @@
 """Photographs of the record in a data set, with their reviews as annotations."""
 
 import base64
+import shutil
 
 import numpy as np
 import pytest
@@ -70,6 +71,25 @@ def test_reviews_become_annotations(line):
     assert (annotation["author"], annotation["source"]) == ("ada/Bob", "reviewed")
     newest = line.get("/v1/audit").json()["changes"][0]
     assert (newest["what"], newest["after"]) == ("add inspected photographs", {"data_set": "a", "count": 6})
+
+
+def test_parts_leave_half_of_the_free_share(folder, monkeypatch):
+    with EngineerClient(folder, record_free_share=0.1) as client:
+        for number in (1, 2):
+            client.post("/v1/inspect", content=PICTURES[number], headers=PNG)
+        client.post(SETS, json={"name": "a"})
+
+        def add_all(free):
+            monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(1_800_000, 0, free))
+            return client.post(f"{SETS}/1/parts")
+
+        needed = len(PICTURES[1]) + len(PICTURES[2])
+        answer = add_all(90_000 + needed - 1)
+        assert problem(answer) == (507, "no_space")
+        assert "The photographs cannot be stored" in answer.json()["detail"]
+        assert listed(client) == {}
+        assert add_all(90_000 + needed).json()["added"] == 2
+        assert add_all(0).json()["present"] == 2
 
 
 def test_an_annotation_of_the_data_set_is_not_replaced(line):
