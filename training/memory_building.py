@@ -77,10 +77,16 @@ def build_memory(network: SegDecNet, examples: ExampleSource, encode: Encode, se
 
     # === Memory ===
     nearest, size = memory.get_layer(NEAREST), network.config.memory
-    candidates = [_candidates(each, CANDIDATES // folds, random) for each in by_fold]
-    for fold in (None, *range(folds)):
-        others = [each for number, each in enumerate(candidates) if number != fold]
-        nearest.set_patches(choose_coreset(np.concatenate(others), size), fold)
+    drawn = [_candidates(each, CANDIDATES // folds, random) for each in by_fold]
+    candidates, fold_of = np.concatenate(drawn), np.repeat(range(folds), [len(each) for each in drawn])
+    whole = choose_coreset(candidates, size)
+    nearest.set_patches(candidates[whole])
+    for fold in range(folds):
+        others = np.flatnonzero(fold_of != fold)
+        # As many patches as possible are those of the whole memory, for which the usual distances that are
+        # measured without a fold must hold too.
+        kept = np.flatnonzero(np.isin(others, whole)).tolist()
+        nearest.set_patches(candidates[others[choose_coreset(candidates[others], size, kept)]], fold)
 
     # === Usual distances ===
     measured = [one for fold, each in enumerate(by_fold) for one in _distances(memory, fold, each)]
@@ -103,19 +109,19 @@ def _choose_examples(examples: ExampleSource, folds: int) -> list[list[int]]:
     return [pick_evenly(own, MAX_PHOTOGRAPHS // folds) for own in good]
 
 
-def choose_coreset(patches: Floats, size: int) -> Floats:
+def choose_coreset(patches: Floats, size: int, kept: Sequence[int] = ()) -> NDArray[np.int64]:
     """Chooses `size` of the patches [N, C], each the one farthest from those before it (k-centre, greedy).
 
-    With fewer than `size` patches, some are repeated.
+    Returns their indices; `kept` are the first of them. With fewer than `size` patches, some are repeated.
     """
     squares = np.square(patches).sum(axis=1)
-    chosen, nearest = [0], np.full(len(patches), np.inf, np.float32)
+    chosen: list[int] = []
+    nearest = np.full(len(patches), np.inf, np.float32)
     while len(chosen) < min(size, len(patches)):
-        last = chosen[-1]
+        last = int(kept[len(chosen)] if len(chosen) < len(kept) else nearest.argmax())
+        chosen.append(last)
         np.minimum(nearest, squares + squares[last] - 2 * (patches @ patches[last]), out=nearest)
-        chosen.append(int(nearest.argmax()))
-    coreset: Floats = patches[np.resize(chosen, size)]
-    return coreset
+    return np.resize(np.array(chosen), size)
 
 
 def set_projection(memory: keras.Model, random: np.random.Generator) -> None:

@@ -159,11 +159,12 @@ def _outputs(
     decided = [
         decide((features, coarse)) for decide, (features, coarse, _) in zip(decisions, heads, strict=True)
     ]
-    mask_logits = _mean([mask_logits for _, _, mask_logits in heads], "mean_mask")
+    masks = [mask_logits for _, _, mask_logits in heads]
+    mask_logits = _mean(masks, "mean_mask")
     decision = _mean(decided, "mean_decision")
     if combination is not None:
         describe = Evidence(dtype=keras.config.floatx(), name=EVIDENCE)
-        decision = combination([decision, describe([decision, mask_logits, memory_logits])])
+        decision = combination([decision, describe([decision, memory_logits, *masks])])
     outputs = {"mask_logits": mask_logits, "class_logits": classify(decision, config)}
     return outputs if surface is None else {**outputs, "surface": surface}
 

@@ -21,16 +21,20 @@ NEVER = -1e9
 class Evidence(keras.layers.Layer):
     """Describes a photograph for `ScoreCombination`.
 
-    Input: the mean of the decisions [B, C], mask logits [B, H, W, M] and logits of the memory [B, h, w, 1].
-    Output [B, 3]: the log-odds of a defect, the highest mask logit and the highest logit of the memory.
+    Input: the mean of the decisions [B, C], logits of the memory [B, h, w, 1], and mask logits [B, H, W, M]
+    of each head. Output [B, 3]: the log-odds of a defect, the highest mask logit (mean over the heads) and
+    the highest logit of the memory.
     """
 
     def call(self, inputs: Any) -> Any:
-        decided, mask_logits, memory_logits = (ops.cast(one, self.compute_dtype) for one in inputs)
+        decided, memory_logits, *mask_logits = (ops.cast(one, self.compute_dtype) for one in inputs)
         # With several defect classes, the log-odds are a logit of their own: see `DefectAndClass`.
         log_odds = decided[:, 0] if decided.shape[1] > 2 else decided[:, 1] - decided[:, 0]
-        highest = (ops.max(one, axis=(1, 2, 3)) for one in (mask_logits, memory_logits))
-        return ops.stack([log_odds, *highest], axis=1)
+        # The highest logit of the mean mask would be lower than that of one head, which is what the weights
+        # and the thresholds are chosen on.
+        highest_of_heads = [_highest(one) for one in mask_logits]
+        highest = sum(highest_of_heads[1:], highest_of_heads[0]) / len(highest_of_heads)
+        return ops.stack([log_odds, highest, _highest(memory_logits)], axis=1)
 
 
 @keras.saving.register_keras_serializable(package="segdec")
@@ -67,3 +71,7 @@ class ScoreCombination(keras.layers.Layer):
         place = 0 if decided.shape[1] > 2 else 1
         changed = decided[:, place : place + 1] + change
         return ops.concatenate([decided[:, :place], changed, decided[:, place + 1 :]], axis=1)
+
+
+def _highest(logits: Any) -> Any:
+    return ops.max(logits, axis=(1, 2, 3))

@@ -34,12 +34,18 @@ pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 def test_the_coreset_takes_the_farthest_patch_each_time():
     """On a line: from 0 the farthest is 10, then 4 (4 from 0), then 7."""
     line = np.array([0, 1, 10, 4, 7], np.float32)[:, None]
-    assert choose_coreset(line, 4)[:, 0].tolist() == [0, 10, 4, 7]
+    assert choose_coreset(line, 4).tolist() == [0, 2, 3, 4]
+
+
+def test_a_coreset_starts_with_those_that_are_kept():
+    """From 1 and 4 the farthest is 10; then 7 (3 from both)."""
+    line = np.array([0, 1, 10, 4, 7], np.float32)[:, None]
+    assert choose_coreset(line, 4, kept=[1, 3]).tolist() == [1, 3, 2, 4]
 
 
 def test_a_coreset_of_few_patches_repeats_them():
     line = np.array([0, 1], np.float32)[:, None]
-    assert choose_coreset(line, 5)[:, 0].tolist() == [0, 1, 0, 1, 0]
+    assert choose_coreset(line, 5).tolist() == [0, 1, 0, 1, 0]
 
 
 def surface(random, *, defective=False, side=64):

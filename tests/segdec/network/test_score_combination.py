@@ -17,10 +17,10 @@ pytestmark = pytest.mark.usefixtures("tensorflow_devices", "tiny_encoder")
 
 @pytest.mark.parametrize("decided", [[1.0, 4], [3, 7, -2]])
 def test_the_evidence_is_the_log_odds_and_the_highest_logits(decided):
-    """The difference of two logits, or the first of several; the highest of all masks; that of the memory."""
-    masks, memory = np.full((1, 2, 2, 2), -5.0), np.full((1, 1, 2, 1), -3.0)
-    masks[0, 1, 0, 1], memory[0, 0, 1] = 4, 2
-    found = Evidence()([np.array([decided]), masks, memory])
+    """The difference of two logits, or the first of several; both heads' mean highest; the memory's."""
+    masks, memory = [np.full((1, 2, 2, 2), -5.0) for _ in range(2)], np.full((1, 1, 2, 1), -3.0)
+    masks[0][0, 1, 0, 1], masks[1][0, 0, 0, 0], memory[0, 0, 1] = 6, 2, 2
+    found = Evidence()([np.array([decided]), memory, *masks])
     np.testing.assert_allclose(found, [[3, 4, 2]], rtol=1e-6)
 
 
