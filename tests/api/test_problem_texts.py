@@ -13,6 +13,8 @@ CODE_POSITIONS = {"RequestError": 1, "service_unavailable": 0}
 """Functions that make an error, with the position of its code."""
 IN_COMPUTED_CODES = {
     "review_off",
+    "labels_changed",
+    "thresholds_changed",
     "truncated_image",
     "not_found",
     "draining",
@@ -23,16 +25,14 @@ OF_PROGRAMS = {
     *("bad_base64", "bad_form", "bad_header_length", "bad_json", "bad_path", "bad_predictions", "bad_tensor"),
     *("chunk_not_found", "damaged_chunk", "event_not_found", "event_waits", "file_not_found"),
     *("file_too_large", "idempotency_mismatch", "key_in_text", "lease_lost", "missing_chunks"),
-    *("missing_file", "no_candidate", "no_corrected_mask", "no_default_model", "no_heat_map"),
-    *("no_mask_classes", "no_panel", "no_report", "no_result", "not_a_png", "picture_too_large"),
+    *("missing_file", "no_corrected_mask", "no_default_model"),
+    *("no_mask_classes", "no_panel", "no_result", "not_a_png", "picture_too_large"),
     *(
         "precondition_required",
         "proposals_replaced",
-        "report_changed",
         "setting_not_found",
-        "thresholds_fixed",
     ),
-    *("labels_fixed", "too_many_files", "too_many_images", "too_many_values", "two_models", "unknown_tensor"),
+    *("too_many_files", "too_many_images", "too_many_values", "two_models", "unknown_tensor"),
     *("unsupported_content_encoding", "mask_size", "nothing_inspected"),
 }
 """Errors of machines, of workers, and of requests that the pages do not make."""

@@ -490,6 +490,18 @@ def test_files_are_chosen_pasted_and_dropped(open_page):
 
 
 @pytest.mark.slow
+def test_a_file_that_was_chosen_before_the_script_ran_is_inspected(visit, service):
+    page = visit(service.address).page
+    held = []
+    page.route("**/inspect/inspect.js*", lambda route, _: held.append(route))
+    page.goto(service.address, wait_until="commit")
+    page.locator("#files").set_input_files({"name": "early.png", "mimeType": "image/png", "buffer": PART})
+    held[0].continue_()
+    inspected(page, "Defect: scratch")
+    assert page.locator("#history .name").all_inner_texts() == ["early.png"]
+
+
+@pytest.mark.slow
 def test_page_fits_a_phone(open_page, service):
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
     user = open_page(device_scale_factor=2, **phone)

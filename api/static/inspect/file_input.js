@@ -7,10 +7,12 @@ import { translate } from "../shared/language.js";
 export function listenForFiles(onFiles, onError) {
   for (const id of ["files", "shot"]) {
     const input = byId(id);
-    input.addEventListener("change", () => {
+    const take = () => {
       onFiles([...input.files]);
       input.value = ""; // allows choosing the same file again
-    });
+    };
+    input.addEventListener("change", take);
+    if (input.files.length) take(); // chosen before this script ran
   }
   document.addEventListener("paste", (event) => {
     if (event.clipboardData?.files.length) onFiles([...event.clipboardData.files]);

@@ -226,7 +226,6 @@ function save(entry, ending, blob) {
 
 // === Wiring ===
 
-listenForFiles(add, showError);
 const showPageError = (reason) => showError(translate("Page error: {reason}. Reload the page.", { reason }));
 window.addEventListener("error", (event) => showPageError(event.message));
 window.addEventListener("unhandledrejection", (event) => showPageError(event.reason));
@@ -239,3 +238,4 @@ byId("forget-key").addEventListener("click", () => {
   showKey();
 });
 modelSelect.fill().finally(showKey);
+listenForFiles(add, showError);

@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.serving.day_with_pages import (
+from benchmarks.serving.page_user import PageUser, paste_region
+from benchmarks.serving.page_workflow import (
     MARKER,
-    Day,
     Inspected,
     Step,
+    Workflow,
     describe_inspections,
     format_table,
     main,
@@ -17,7 +18,6 @@ from benchmarks.serving.day_with_pages import (
     select_photographs,
     truth_finder,
 )
-from benchmarks.serving.page_user import PageUser, paste_region
 from benchmarks.serving.studio_programs import running_studio
 from datasets.layouts.toy import write_toy
 from datasets.sample import Record
@@ -89,16 +89,16 @@ def test_inspections_are_described_by_hand():
 
 def test_a_step_counts_its_own_clicks_and_keys_and_the_table_adds_those_of_pages():
     user = PageUser(None)
-    day = Day(user)
-    with day.step("label", "`/label`") as step:
+    workflow = Workflow(user)
+    with workflow.step("label", "`/label`") as step:
         user.clicks, user.keys = 3, 40
         step.result = "40 good"
-    with day.step("train", "`/train`"):
+    with workflow.step("train", "`/train`"):
         user.clicks += 2
-    with day.step("inspect", "API", by_page=False):
+    with workflow.step("inspect", "API", by_page=False):
         pass
-    day.steps[0].seconds, day.steps[1].seconds, day.steps[2].seconds = 90, 300, 60
-    lines = format_table(day.steps).splitlines()[2:]
+    workflow.steps[0].seconds, workflow.steps[1].seconds, workflow.steps[2].seconds = 90, 300, 60
+    lines = format_table(workflow.steps).splitlines()[2:]
     assert lines == [
         "| label | `/label` | 1.5 | 3 | 40 | 40 good |",
         "| train | `/train` | 5.0 | 2 | 0 |  |",

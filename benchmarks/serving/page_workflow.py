@@ -1,6 +1,6 @@
 """From unlabelled photographs to an inspection, through the pages alone: minutes, clicks, keys and quality.
 
-    python -m benchmarks.serving.day_with_pages DATA --folder FOLDER --write docs/studio.md
+    python -m benchmarks.serving.page_workflow DATA --folder FOLDER --write docs/studio.md
 
 DATA is a data set with masks. The command starts the service and a training worker on this machine, and a
 simulated person in Chromium: creates a data set, adds photographs, labels each one (a key for a good one,
@@ -37,7 +37,7 @@ from segdec.client import Client
 from segdec.errors import ConfigError, ServiceError
 from segdec.runtime.cli import clean_exit, parse_seed
 
-MARKER = "<!-- a day with the pages -->"
+MARKER = "<!-- page workflow -->"
 LINE_WIDTH = 120
 HEADING = ("step", "where", "minutes", "clicks", "keys", "result")
 NAME, CLASS = "Parts", "defect"
@@ -144,10 +144,10 @@ def truth_finder(records: Sequence[Record]) -> Callable[[str], Bools | None]:
     return find
 
 
-# === The day ===
+# === The steps ===
 
 
-class Day:
+class Workflow:
     """The steps of a person, with time, clicks and keys of each."""
 
     def __init__(self, user: PageUser) -> None:
@@ -167,30 +167,30 @@ class Day:
         print(*step.cells(), sep=" | ", file=sys.stderr, flush=True)
 
 
-def live_through(day: Day, url: str, selection: Selection, options: argparse.Namespace) -> None:
+def run_steps(workflow: Workflow, url: str, selection: Selection, options: argparse.Namespace) -> None:
     """Takes all steps from photographs to inspections."""
-    user, find_truth = day.user, truth_finder(selection.given)
-    with day.step("create a data set", "`/datasets`"):
+    user, find_truth = workflow.user, truth_finder(selection.given)
+    with workflow.step("create a data set", "`/datasets`"):
         user.create_data_set(url, NAME, CLASS)
-    with day.step("add photographs", "`/datasets`") as step:
+    with workflow.step("add photographs", "`/datasets`") as step:
         user.add_photographs([page_file(record) for record in selection.given])
         step.result = f"{len(selection.given)} photographs"
-    with day.step("label", "`/label`") as step:
+    with workflow.step("label", "`/label`") as step:
         labelled = user.label(find_truth)
         step.result = (
             f"{labelled.good} good, {len(labelled.ious)} defective, mean IoU {mean(labelled.ious):.2f}"
         )
-    with day.step("train", "`/train`") as step:
+    with workflow.step("train", "`/train`") as step:
         step.result = user.train(options.minutes, options.encoder)
-    with day.step("open the report", "`/train`"):
+    with workflow.step("open the report", "`/train`"):
         user.open_report()
-    with day.step("use the model", "`/train`"):
+    with workflow.step("use the model", "`/train`"):
         user.use_model()
-    with day.step("inspect a photograph", "`/`") as step:
+    with workflow.step("inspect a photograph", "`/`") as step:
         first = selection.held_out[0]
         verdict = user.inspect(page_file(first))
         step.result = f"{verdict}; it is {'defective' if first.label else 'good'}"
-    with day.step("inspect the others", "API", by_page=False) as step:
+    with workflow.step("inspect the others", "API", by_page=False) as step:
         step.result = describe_inspections(inspect(url, selection.held_out))
 
 
@@ -266,7 +266,7 @@ def _describe(options: argparse.Namespace, loads: Sequence[float]) -> str:
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(
-        "python -m benchmarks.serving.day_with_pages", description=(__doc__ or "").split("\n")[0]
+        "python -m benchmarks.serving.page_workflow", description=(__doc__ or "").split("\n")[0]
     )
     add = parser.add_argument
     add("data", type=Path, metavar="DATA", help="a data set with masks")
@@ -292,7 +292,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Lives through the day, prints the table and writes it."""
+    """Runs all steps, prints the table and writes it."""
     options = parse_options(arguments)
     with clean_exit(group="train"):
         browser = shutil.which("chromium")
@@ -304,9 +304,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         selection = select_photographs(records, options.photographs, options.seed)
         load = os.getloadavg()[0]
         with running_studio(options.folder, options.encoder_weights) as url, opened_page(browser) as page:
-            day = Day(PageUser(page))
-            live_through(day, url, selection, options)
-        text = f"{format_table(day.steps)}\n\n{_describe(options, (load, os.getloadavg()[0]))}"
+            workflow = Workflow(PageUser(page))
+            run_steps(workflow, url, selection, options)
+        text = f"{format_table(workflow.steps)}\n\n{_describe(options, (load, os.getloadavg()[0]))}"
         print(text)
         if options.write is not None:
             replace_marked(options.write, text, MARKER)
