@@ -9,7 +9,6 @@ the fewest clicks on all other sets are chosen from a grid, and their clicks on 
 import argparse
 import itertools
 import sys
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from api.labelling import corrections, edges, segmenter
-from benchmarks.clicks import LINE_WIDTH, SETS, load_samples, prepare_clicks, simulate
-from benchmarks.harness import describe_machine, markdown_table
+from benchmarks.clicks import SETS, load_samples, prepare_clicks, simulate
+from benchmarks.harness import describe_machine, markdown_table, wrap_lines
 from benchmarks.suite.table import replace_marked, split_marked
 from datasets.sample import Sample
 from segdec.errors import ConfigError
@@ -126,7 +125,7 @@ def measure(options: argparse.Namespace) -> str:
         f"{describe_machine()['date']}. Tried: {grids}; served: {served_text}. best here: the fewest clicks "
         "of the grid on the set itself."
     )
-    return f"{tabulate(counts, served)}\n\n{textwrap.fill(text, LINE_WIDTH, break_on_hyphens=False)}"
+    return f"{tabulate(counts, served)}\n\n{wrap_lines(text)}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -11,7 +11,6 @@ are the mean numbers of clicks until the intersection over union is 0.80 and 0.8
 import argparse
 import random
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from api.labelling.clicks import Click
 from api.labelling.pixel_features import Floats, describe_pixels
 from api.labelling.segmenter import ClickSegmenter
-from benchmarks.harness import describe_machine, markdown_table
+from benchmarks.harness import describe_machine, markdown_table, wrap_lines
 from benchmarks.suite.table import replace_marked, split_marked
 from datasets.detection import detect_layout
 from datasets.loading import load_dataset
@@ -37,7 +36,6 @@ from segdec.runtime.threads import limit_opencv_threads
 
 SETS = ("kolektorsdd", "dagm_class1", "magnetic_tile", "capsule", "leather")
 MARKER = "<!-- clicks -->"
-LINE_WIDTH = 120
 MAX_CLICKS = 20
 TARGETS = (0.80, 0.85)
 SHOWN_CLICKS = (1, 3, 5)
@@ -296,7 +294,7 @@ def _describe(options: argparse.Namespace) -> str:
     )
     if options.megapixels is not None:
         text += f" {describe_large_photograph(options.megapixels)}"
-    return textwrap.fill(text, LINE_WIDTH, break_on_hyphens=False)
+    return wrap_lines(text)
 
 
 def _parse_megapixels(text: str) -> float:

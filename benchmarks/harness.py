@@ -6,6 +6,7 @@ import math
 import os
 import platform
 import statistics
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -16,6 +17,9 @@ from typing import Any
 PACKAGES = ("segdec", "tensorflow", "numpy", "opencv-python-headless", "fastapi", "starlette", "uvicorn")
 CPU_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
 """Flags in /proc/cpuinfo that matter for inference speed."""
+
+LINE_WIDTH = 120
+"""Maximum number of characters of a line in the documentation."""
 
 ARGUMENTS: dict[str, tuple[type, str]] = {
     "rounds": (int, "measurements of each"),
@@ -95,6 +99,11 @@ def markdown_table(heading: Sequence[str], rows: Sequence[Sequence[object]]) -> 
     """Returns a Markdown table."""
     lines = [heading, ["---"] * len(heading), *rows]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def wrap_lines(text: str) -> str:
+    """Returns a text in lines as long as those of the documentation."""
+    return textwrap.fill(text, LINE_WIDTH, break_on_hyphens=False)
 
 
 def describe_machine() -> dict[str, str]:

@@ -15,7 +15,6 @@ import argparse
 import math
 import random
 import sys
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from api.data_sets.labelling_order import describe_photograph, order_photographs
-from benchmarks.harness import describe_machine, markdown_table
+from benchmarks.harness import describe_machine, markdown_table, wrap_lines
 from benchmarks.suite.sets import SuiteSet, load_set
 from benchmarks.suite.table import replace_marked, split_marked
 from datasets.sample import Record
@@ -35,7 +34,6 @@ from segdec.runtime.cli import clean_exit, import_tensorflow, parse_seed
 
 SETS = ("magnetic_tile", "capsule", "leather", "kolektorsdd", "dagm_class1", "bricks", "aliens")
 MARKER = "<!-- labelling order -->"
-LINE_WIDTH = 120
 FIRST = 6
 """Random photographs that are labelled first; more until both a good and a defective one are among them."""
 STEPS = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
@@ -237,7 +235,7 @@ def _describe(options: argparse.Namespace) -> str:
         "the mean of the ratios is the geometric one. "
         f"AP {COMPARED}: average precision of the test photographs with {COMPARED} labels; AP all: with all."
     ).replace("%", " %")
-    return textwrap.fill(text, LINE_WIDTH, break_on_hyphens=False)
+    return wrap_lines(text)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

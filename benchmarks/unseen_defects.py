@@ -10,7 +10,6 @@ in --out at once; the same command measures the missing ones.
 
 import argparse
 import sys
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -20,13 +19,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from benchmarks.harness import describe_machine, markdown_table
+from benchmarks.harness import describe_machine, markdown_table, wrap_lines
 from benchmarks.suite.__main__ import load_results, measure_missing
 from benchmarks.suite.child_process import call_in_process
 from benchmarks.suite.fitting import FitRun, FitSettings, measure_model, run_fit
 from benchmarks.suite.results import FitResult, Result, measure_scores
 from benchmarks.suite.sets import SuiteSet, list_sets
-from benchmarks.suite.table import LINE_WIDTH, replace_marked, split_marked
+from benchmarks.suite.table import replace_marked, split_marked
 from datasets.reading import read
 from segdec.errors import ConfigError
 from segdec.runtime.cli import clean_exit, import_tensorflow, parse_seed
@@ -170,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"`{settings}`; seeds {seeds}, medians; {machine['cores']} cores of {machine['processor']}, "
             f"{machine['date']}."
         )
-        text = f"{tabulate(runs, results)}\n\n{textwrap.fill(text, LINE_WIDTH, break_on_hyphens=False)}"
+        text = f"{tabulate(runs, results)}\n\n{wrap_lines(text)}"
         print(text, flush=True)
         if len(results) < len(runs):
             print("Results are missing; no file was changed.", file=sys.stderr)

@@ -13,7 +13,6 @@ import os
 import random
 import shutil
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from statistics import mean
 import numpy as np
 
 from benchmarks.clicks import Bools
-from benchmarks.harness import describe_machine, markdown_table
+from benchmarks.harness import describe_machine, markdown_table, wrap_lines
 from benchmarks.serving.page_user import GOOD_IOU, MAX_CLICKS, PageUser, opened_page
 from benchmarks.serving.studio_programs import running_studio
 from benchmarks.suite.results import measure_scores
@@ -38,7 +37,6 @@ from segdec.errors import ConfigError, ServiceError
 from segdec.runtime.cli import clean_exit, parse_seed
 
 MARKER = "<!-- page workflow -->"
-LINE_WIDTH = 120
 HEADING = ("step", "where", "minutes", "clicks", "keys", "result")
 NAME, CLASS = "Parts", "defect"
 MODEL = NAME.lower()
@@ -260,7 +258,7 @@ def _describe(options: argparse.Namespace, loads: Sequence[float]) -> str:
         "saved masks with the published ones. A file dialog counts as a click. The last row is done through "
         "the API, on photographs of other parts than those of the data set."
     )
-    return textwrap.fill(text, LINE_WIDTH, break_on_hyphens=False)
+    return wrap_lines(text)
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -8,17 +8,16 @@ them as it was exported. Results are stored in --out at once; the same command m
 
 import argparse
 import sys
-import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.harness import describe_machine
+from benchmarks.harness import describe_machine, wrap_lines
 from benchmarks.suite.baselines import BASELINES, BaselineRun, check_encoder
 from benchmarks.suite.child_process import call_in_process
 from benchmarks.suite.fitting import FitRun, FitSettings
 from benchmarks.suite.results import FitResult, Result
 from benchmarks.suite.sets import SuiteSet, list_sets
-from benchmarks.suite.table import LINE_WIDTH, Row, replace_marked, split_marked, tabulate
+from benchmarks.suite.table import Row, replace_marked, split_marked, tabulate
 from segdec.errors import ConfigError, SegdecError
 from segdec.runtime.cli import clean_exit, parse_seed
 
@@ -161,7 +160,7 @@ def _describe(settings: FitSettings, seeds: Sequence[int], *, with_baselines: bo
     )
     if with_baselines:
         text += "; above the better one: difference of AP and AUROC to the better baseline"
-    return textwrap.fill(f"{text}.", LINE_WIDTH, break_on_hyphens=False)
+    return wrap_lines(f"{text}.")
 
 
 def _print_error(text: str) -> None:

@@ -10,13 +10,12 @@ set the choice with the highest mean average precision on the other sets is take
 
 import argparse
 import json
-import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, median
 
-from benchmarks.harness import markdown_table
-from benchmarks.suite.table import LINE_WIDTH, replace_marked
+from benchmarks.harness import markdown_table, wrap_lines
+from benchmarks.suite.table import replace_marked
 from segdec.errors import ConfigError
 from segdec.runtime.cli import clean_exit
 
@@ -89,7 +88,7 @@ def describe(choices: Mapping[str, Precisions]) -> str:
     cells = [[f"{cell:.3f}" if isinstance(cell, float) else cell for cell in row] for row in rows]
     current = next(iter(common))
     note = f"Average precision of the test photographs with each choice; the current one is {current}."
-    return f"{markdown_table(heading, cells)}\n\n{textwrap.fill(note, LINE_WIDTH)}"
+    return f"{markdown_table(heading, cells)}\n\n{wrap_lines(note)}"
 
 
 if __name__ == "__main__":

@@ -10,9 +10,6 @@ from benchmarks.suite.results import FitResult, Result
 from segdec.errors import ConfigError
 from segdec.runtime.files import write_text_atomic
 
-LINE_WIDTH = 120
-"""Maximum number of characters of a line in the documentation."""
-
 NOTHING = "–"
 HEADING = (
     "set",
