@@ -189,7 +189,7 @@ def test_hostile_and_useless_orders_start_nothing(make_service):
         service.add("new", photograph_file(41).data)
         answer = service.post(path, json={})
         assert problem(answer) == (409, "too_few_labels")
-        assert "1 good and 2 defective parts have a label" in answer.json()["detail"]
+        assert "1 good and 2 defective parts for training have a label" in answer.json()["detail"]
         for minutes in (0, -1, 1e9, "2 min", [2], True):
             assert service.post(path, json={"minutes": minutes}).status_code == 400, minutes
         body = b'{"minutes": NaN}'
