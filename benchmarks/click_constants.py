@@ -21,7 +21,7 @@ import numpy as np
 from api.labelling import corrections, edges, segmenter
 from benchmarks.clicks import SETS, load_samples, prepare_clicks, simulate
 from benchmarks.harness import describe_machine, markdown_table, wrap_lines
-from benchmarks.suite.table import replace_marked, split_marked
+from benchmarks.suite.table import add_write_option, print_and_write
 from datasets.sample import Sample
 from segdec.errors import ConfigError
 from segdec.runtime.cli import clean_exit, parse_seed
@@ -144,24 +144,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     add("--photographs", type=int, default=8, metavar="N", help="of each set (default: %(default)s)")
     add("--seed", type=parse_seed, default=0, metavar="N")
-    add(
-        "--write",
-        type=Path,
-        metavar="FILE",
-        help=f"Markdown file whose table between two {MARKER} is replaced",
-    )
+    add_write_option(parser, MARKER)
     options = parser.parse_args(arguments)
     with clean_exit(group="train"):
         if len(set(options.sets)) < 2:
             raise ConfigError(
                 f"--sets names {' '.join(options.sets)}. Expected two sets or more: one is left out."
             )
-        if options.write is not None:
-            split_marked(options.write, MARKER)
-        text = measure(options)
-        print(text)
-        if options.write is not None:
-            replace_marked(options.write, text, MARKER)
+        print_and_write(lambda: measure(options), options.write, MARKER)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from api.labelling.clicks import Click
 from api.labelling.pixel_features import Floats, describe_pixels
 from api.labelling.segmenter import ClickSegmenter
 from benchmarks.harness import describe_machine, markdown_table, wrap_lines
-from benchmarks.suite.table import replace_marked, split_marked
+from benchmarks.suite.table import add_write_option, print_and_write
 from datasets.detection import detect_layout
 from datasets.loading import load_dataset
 from datasets.reading import read
@@ -326,21 +326,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         metavar="N",
         help="also measure the time of clicks on a synthetic photograph of this size, for example 60",
     )
-    add(
-        "--write",
-        type=Path,
-        metavar="FILE",
-        help=f"Markdown file whose table between two {MARKER} is replaced",
-    )
+    add_write_option(parser, MARKER)
     options = parser.parse_args(arguments)
     limit_opencv_threads()  # as the service does
     with clean_exit(group="train"):
-        if options.write is not None:
-            split_marked(options.write, MARKER)
-        text = measure(options)
-        print(text)
-        if options.write is not None:
-            replace_marked(options.write, text, MARKER)
+        print_and_write(lambda: measure(options), options.write, MARKER)
 
 
 if __name__ == "__main__":

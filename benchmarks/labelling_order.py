@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from api.data_sets.labelling_order import describe_photograph, order_photographs
 from benchmarks.harness import describe_machine, markdown_table, wrap_lines
 from benchmarks.suite.sets import SuiteSet, load_set
-from benchmarks.suite.table import replace_marked, split_marked
+from benchmarks.suite.table import add_write_option, print_and_write
 from datasets.sample import Record
 from segdec.errors import ConfigError
 from segdec.photograph_check import Vector, measure_photograph
@@ -248,21 +248,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--seeds", nargs="+", type=parse_seed, default=[0, 1, 2, 3, 4], metavar="N", help="default: 0 to 4")
     add("--encoder", default="mobilenet", metavar="NAME", help="default: %(default)s")
     add("--encoder-weights", default="imagenet", metavar="FILE", help="default: %(default)s")
-    add(
-        "--write",
-        type=Path,
-        metavar="FILE",
-        help=f"file whose table between two {MARKER} is replaced",
-    )
+    add_write_option(parser, MARKER)
     options = parser.parse_args(arguments)
     with clean_exit(group="train"):
-        if options.write is not None:
-            split_marked(options.write, MARKER)
         import_tensorflow(trains=True)
-        text = measure(options)
-        print(text)
-        if options.write is not None:
-            replace_marked(options.write, text, MARKER)
+        print_and_write(lambda: measure(options), options.write, MARKER)
 
 
 if __name__ == "__main__":

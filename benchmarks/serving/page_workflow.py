@@ -27,7 +27,7 @@ from benchmarks.harness import describe_machine, markdown_table, wrap_lines
 from benchmarks.serving.page_user import GOOD_IOU, MAX_CLICKS, PageUser, opened_page
 from benchmarks.serving.studio_programs import running_studio
 from benchmarks.suite.results import measure_scores
-from benchmarks.suite.table import replace_marked, split_marked
+from benchmarks.suite.table import add_write_option, replace_marked, split_marked
 from datasets.detection import detect_layout
 from datasets.loading import load_dataset
 from datasets.reading import read, read_files
@@ -280,12 +280,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--encoder", metavar="NAME", help="filled in on the page Train (default: chosen by the training)")
     add("--encoder-weights", type=Path, metavar="FILE", help="default: those that the training finds")
     add("--seed", type=parse_seed, default=0, metavar="N", help="draws the photographs")
-    add(
-        "--write",
-        type=Path,
-        metavar="FILE",
-        help=f"Markdown file whose table between two {MARKER} is replaced",
-    )
+    add_write_option(parser, MARKER)
     return parser.parse_args(arguments)
 
 

@@ -1,6 +1,7 @@
 """The table of the suite, and its place in a Markdown file."""
 
-from collections.abc import Mapping, Sequence
+from argparse import ArgumentParser
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, median
@@ -70,6 +71,26 @@ def tabulate(rows: Sequence[Row]) -> str:
         if len(own) > 1:
             lines.append(_mean_cells(own, with_baselines=with_baselines))
     return markdown_table(heading, lines)
+
+
+def add_write_option(parser: ArgumentParser, marker: str) -> None:
+    """Adds the option `--write FILE`."""
+    text = f"Markdown file whose table between two {marker} is replaced"
+    parser.add_argument("--write", type=Path, metavar="FILE", help=text)
+
+
+def print_and_write(measure: Callable[[], str], file: Path | None, marker: str) -> None:
+    """Prints what `measure` returns, and replaces the text between the two markers of a file by it.
+
+    Raises:
+        ConfigError: If the file does not have two markers, before it is measured.
+    """
+    if file is not None:
+        split_marked(file, marker)
+    text = measure()
+    print(text)
+    if file is not None:
+        replace_marked(file, text, marker)
 
 
 def replace_marked(path: Path, content: str, marker: str) -> None:
