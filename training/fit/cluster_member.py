@@ -38,7 +38,7 @@ def connect(
 def share_experiment(
     group: ProcessGroupContext | None, config: ExperimentConfig, min_steps: int | None
 ) -> None:
-    """Sends the experiment of the chief and its splits to the other processes, which wait in `follow`.
+    """Sends experiment and splits of the chief to the others, which wait in `train_as_member`.
 
     `min_steps` is that of the `TimeControl`; None without a time limit.
     """
@@ -62,7 +62,7 @@ def announce_end(group: ProcessGroupContext | None) -> None:
             return
 
 
-def follow(group: ProcessGroupContext, local: ExperimentConfig, clock: Clock) -> None:
+def train_as_member(group: ProcessGroupContext, local: ExperimentConfig, clock: Clock) -> None:
     """Trains the experiment of the chief until the chief has finished; writes no run and no model.
 
     Args:

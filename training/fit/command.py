@@ -31,7 +31,7 @@ from training.distribution.process_group_context import ProcessGroupContext
 from training.evaluate import describe_points, evaluate_run
 from training.experiment_file import save_experiment
 from training.export import ExportOptions, export_run
-from training.fit.cluster_member import announce_end, connect, follow, share_experiment
+from training.fit.cluster_member import announce_end, connect, share_experiment, train_as_member
 from training.fit.dataset_profile import (
     DatasetProfile,
     ProfiledDataset,
@@ -161,7 +161,7 @@ def fit(options: FitOptions, began: float, cluster: Cluster | None = None) -> No
     local = _local_experiment(options)
     group, connecting_s = connect(local, cluster, clock)
     if group is not None and not group.is_chief:
-        follow(group, local, clock)
+        train_as_member(group, local, clock)
         return
     name, out = _targets(options)
     with raise_on_sigterm():

@@ -25,7 +25,7 @@ from training.distribution.interruption import RunInterruptedError
 from training.distribution.process_group_context import ProcessGroupContext
 from training.evaluate import evaluate_run
 from training.export import ExportOptions, export_run
-from training.fit.cluster_member import announce_end, connect, follow, share_experiment
+from training.fit.cluster_member import announce_end, connect, share_experiment, train_as_member
 from training.fit.command import MAX_MINUTES, clock, record_steps_taken
 from training.fit.forward_time import measure_forward
 from training.fit.time_control import TimeControl, planned_steps, reserved_s, validation_interval
@@ -74,7 +74,7 @@ def retrain(options: RetrainOptions, began: float, cluster: Cluster | None = Non
     local = _local_experiment(parent, options)
     group, connecting_s = connect(local, cluster, clock)
     if group is not None and not group.is_chief:
-        follow(group, local, clock)
+        train_as_member(group, local, clock)
         return
     lineage = find_lineage(parent, options.parent, options.version, options.out)
     config, resumed = _experiment(parent, options, lineage)

@@ -40,7 +40,7 @@ GRACE_S = 240.0
 """Seconds that the training has to save a checkpoint when the worker stops."""
 MIN_FREE_BYTES = 256 * 1024**2
 """Free space below which a failed job is given to another worker."""
-CAUSE_S = 30.0
+REASON_WAIT_S = 30.0
 """Seconds after the loss of another process of the group in which its worker reports why."""
 EXIT_ERROR = 2
 EXIT_STOPPED = EXIT_CODES[signal.SIGTERM]
@@ -297,7 +297,7 @@ class JobRun:
             self._end("released", "Another worker of the group stopped.")
             return
         if code == EXIT_PEER_LOST and self._job.addresses:
-            self._wait_for_end(CAUSE_S)
+            self._wait_for_end(REASON_WAIT_S)
         self._end("crashed", self._process.describe_end())
 
     def _wait_for_end(self, seconds: float) -> None:

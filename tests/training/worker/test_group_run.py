@@ -20,7 +20,7 @@ pytest.importorskip("tensorflow")
 @pytest.fixture
 def short_waits(monkeypatch):
     """The other members of the group do nothing in this time."""
-    for name in ("GRACE_S", "CAUSE_S"):
+    for name in ("GRACE_S", "REASON_WAIT_S"):
         monkeypatch.setattr(job_run, name, 1.0)
 
 
