@@ -31,7 +31,7 @@ from segdec.engines import Logits
 from segdec.images import encode_png
 from segdec.inference.postprocessing import Prediction, Region
 from tests.api.live_server import SkippingLoop
-from tests.api.records.databases import BINARIES, OwnPostgres
+from tests.api.records.databases import running_postgres
 from tests.api.records.object_store import OwnObjectStore
 from tests.api.records.small_disk import mounted
 
@@ -326,11 +326,8 @@ def start_stubbed(tmp_path: Path) -> Iterator[Callable[..., Stubbed]]:
 
 @pytest.fixture(scope="session")
 def postgres():
-    if BINARIES is None:
-        pytest.skip("no PostgreSQL: Debian's package postgresql has it")
-    cluster = OwnPostgres()
-    yield cluster
-    cluster.remove()
+    with running_postgres() as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,8 @@ BINARIES = max(
     Path("/usr/lib/postgresql").glob("*/bin"), default=None, key=lambda path: int(path.parent.name)
 )
 SUPERUSER = "postgres"
+WAIT_S = 300
+"""Longest wait for a program of PostgreSQL."""
 sqlite_only = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 """Marks a test of `database_url` that does not depend on the kind of database."""
 
@@ -58,12 +60,17 @@ class OwnPostgres:
         return f"postgresql://{SUPERUSER}@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
-        """Starts the cluster and waits until it answers."""
-        options = f"-p {self.port} -k {self._folder} -c listen_addresses=127.0.0.1"
-        self._run("pg_ctl", "--pgdata", self._data, "-w", "-l", self._folder / "log", "-o", options, "start")
+        """Starts the cluster and waits until it answers.
+
+        Without fsync, which only the failure of the whole machine would need: a start after a crash would
+        write every file of every database to the disk first, which can take longer than the wait.
+        """
+        options = f"-p {self.port} -k {self._folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+        words = ["-w", "-t", str(WAIT_S), "-l", self._folder / "log", "-o", options, "start"]
+        self._run("pg_ctl", "--pgdata", self._data, *words)
 
     def stop(self, mode: str = "fast") -> None:
-        """Stops the cluster; with the mode `immediate` as a power loss would."""
+        """Stops the cluster; with the mode `immediate` as a crash would."""
         self._run("pg_ctl", "--pgdata", self._data, "-w", "-m", mode, "stop")
 
     def remove(self) -> None:
@@ -76,4 +83,14 @@ class OwnPostgres:
         command: Sequence[str] = [str(BINARIES / program), *map(str, words)]
         if os.geteuid() == 0:
             command = ["runuser", "-u", SUPERUSER, "--", *command]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=120, cwd="/")
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=WAIT_S, cwd="/")
+
+
+@contextmanager
+def running_postgres() -> Iterator[OwnPostgres]:
+    """Yields a cluster, which is removed afterwards; skips the test where PostgreSQL is not installed."""
+    if BINARIES is None:
+        pytest.skip("no PostgreSQL: Debian's package postgresql has it")
+    cluster = OwnPostgres()
+    yield cluster
+    cluster.remove()

@@ -4,10 +4,18 @@ import random
 
 import pytest
 
+from tests.api.records.databases import running_postgres
 from tests.api.records.recording_clients import Clients, RecordingService, check
 from tests.marks import slow_case
 
 CASES = [("sqlite", 1), slow_case("sqlite", 5), slow_case("postgresql", 5)]
+
+
+@pytest.fixture
+def own_postgres():
+    """A cluster that the test can stop; the shared one has the databases of all tests to recover."""
+    with running_postgres() as cluster:
+        yield cluster
 
 
 @pytest.mark.parametrize(("database_url", "kills"), CASES, indirect=["database_url"])
@@ -27,15 +35,15 @@ def test_answered_inspections_survive_kills_of_the_service(database_url, tmp_pat
 
 
 @pytest.mark.slow
-def test_answered_inspections_survive_a_stop_of_the_database(postgres, make_database, tmp_path):
-    url, folder, clients = make_database(), tmp_path / "record", Clients()
+def test_answered_inspections_survive_a_stop_of_the_database(own_postgres, tmp_path):
+    url, folder, clients = own_postgres.url, tmp_path / "record", Clients()
     service = RecordingService(folder, url)
     clients.start(service)
     for _ in range(2):
         clients.wait_for_answers(20)
-        postgres.stop("immediate")
+        own_postgres.stop("immediate")
         clients.wait_for_rejections(8)
-        postgres.start()
+        own_postgres.start()
     clients.wait_for_answers(20)
     clients.end()
     service.stop()
