@@ -175,12 +175,62 @@ def test_enter_saves_only_what_was_drawn_or_chosen(labels, open_page):
     expect(page.locator("#notice")).to_have_text("Draw a defect or choose a label first.")
     page.keyboard.press("1")
     expect(page.locator("#labels [aria-pressed=true]")).to_have_text("1scratch")
+    expect(page.locator("#notice")).to_be_hidden()
     page.keyboard.press("Enter")
     expect(page.locator("#next-step")).to_be_visible()
     expect(page.locator("#unlabelled")).to_have_text("0 without a label")
     assert labels.labels() == ["scratch"]
     page.locator("#next-step").click()
     expect(page.locator("#steps [aria-current=step]")).to_have_text("Label photographs")
+
+
+@pytest.mark.slow
+def test_a_hint_disappears_with_the_first_drawing(labels, open_page):
+    labels.add(1)
+    page = open_page().page
+    shows(page, "0.png")
+    page.keyboard.press("x")
+    page.keyboard.press("Enter")
+    expect(page.locator("#notice")).to_have_text("Draw a defect or choose a label first.")
+    drag(page, (10.2, 8.2), (19.8, 13.8))
+    expect(page.locator("#save-text")).to_have_text("Save scratch with the mask")
+    expect(page.locator("#notice")).to_be_hidden()
+
+
+@pytest.mark.slow
+def test_the_label_that_was_given_is_shown_in_the_language_of_the_page(labels, open_page):
+    labels.add(2)
+    page = open_page(locale="de").page
+    shows(page, "0.png")
+    page.keyboard.press("g")
+    shows(page, "1.png")
+    expect(page.locator("#unlabelled")).to_have_text("1 ohne Annotation")
+    page.keyboard.press("ArrowLeft")
+    shows(page, "0.png")
+    expect(page.locator("#facts")).to_have_text("Annotation: Gut")
+
+
+@pytest.mark.slow
+def test_a_data_set_that_does_not_exist_is_an_error_on_the_page(labels, open_page):
+    page = open_page().page
+    page.goto(f"{labels.page}999")
+    expect(page.locator("#empty-notice")).to_contain_text("There is no data set")
+    expect(page.locator("#empty-title")).to_be_hidden()
+
+
+@pytest.mark.slow
+def test_the_page_continues_after_a_failed_request_without_a_photograph(labels, open_page):
+    labels.add(1)
+    page = open_page().page
+    shows(page, "0.png")
+    page.route("**/next", lambda route: route.abort())
+    page.keyboard.press("g")
+    expect(page.locator("#empty-notice")).to_be_visible()
+    page.unroute("**/next")
+    page.locator("#retry").click()
+    expect(page.locator("#empty-title")).to_have_text("No photograph without a label is left")
+    expect(page.locator("#empty-notice")).to_be_hidden()
+    assert labels.labels() == ["good"]
 
 
 STORED_STEPS = """async () => {

@@ -3,7 +3,7 @@
 import { attempt } from "../shared/attempt.js";
 import { byId, createElement } from "../shared/dom.js";
 import { formatNumber } from "../shared/language.js";
-import { IGNORE, labelBadge, UNLABELLED } from "./label_text.js";
+import { IGNORE, labelBadge, UNLABELLED } from "../shared/label_text.js";
 
 export class Labels {
   /** Calls `onChoose(label)` for a click and `onChange(dataSet)` after a class was added. */

@@ -4,7 +4,7 @@ import { attempt } from "../shared/attempt.js";
 import { ContactSheet } from "../shared/contact_sheet.js";
 import { byId, createElement, setText } from "../shared/dom.js";
 import { translate, translateCount } from "../shared/language.js";
-import { IGNORE, labelBadge, labelText, splitText, UNLABELLED } from "./label_text.js";
+import { IGNORE, labelBadge, labelText, splitText, UNLABELLED } from "../shared/label_text.js";
 
 const PAGE_SIZE = 60;
 const MAX_CONCURRENT = 4;

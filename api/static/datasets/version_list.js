@@ -5,7 +5,7 @@ import { byId, createElement } from "../shared/dom.js";
 import { download } from "../shared/download.js";
 import { formatNumber, translate, translateCount } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
-import { labelText } from "./label_text.js";
+import { labelText } from "../shared/label_text.js";
 import { pathOf } from "./requests.js";
 
 const FORMS = { folder: translate("Folder"), coco: "COCO" };

@@ -46,6 +46,7 @@ const panel = new LabelPanel({ onGood: () => saveWhole("good"), onClass: chooseC
 let shown = null; // the displayed photograph
 let lastInputAt = Date.now();
 let proposing = false; // whether a model proposes labels now
+let isStarted = false; // whether the data set is known, and its photographs are fetched
 
 // === Showing ===
 
@@ -60,7 +61,10 @@ async function show(photograph) {
   editor.clear();
   byId("picture-error").hidden = true;
   main.dataset.state = photograph ? "task" : queue.exhausted ? "empty" : "loading";
-  if (!photograph) return showEmpty();
+  if (!photograph) {
+    panel.showNotice("");
+    return showEmpty();
+  }
   main.dataset.picture = "loading";
   panel.showPhotograph(photograph);
   byId("back").disabled = !queue.former.length;
@@ -97,6 +101,7 @@ function showPictureError(error) {
 function onMaskChange() {
   if (!shown?.drawing || shown.drawing.pending) return;
   panel.showLabel(shown);
+  panel.showNotice(shown.error); // a hint is not needed any more
   if (shown.drawing.modified) shown.keepDraft();
 }
 
@@ -125,7 +130,9 @@ function chooseProposedClass() {
 
 function showClass(value) {
   editor.toolbar.chooseClass(value);
-  if (shown.drawing) panel.showLabel(shown);
+  if (!shown.drawing) return;
+  panel.showLabel(shown);
+  panel.showNotice(shown.error);
 }
 
 /** Saves what is shown: the proposal of a model, the mask with its classes, or the chosen class alone. */
@@ -213,6 +220,10 @@ byId("skip").addEventListener("click", (event) => event.detail > 1 || skip());
 byId("back").addEventListener("click", back);
 byId("ignore").addEventListener("click", () => saveWhole("ignore"));
 byId("reload-picture").addEventListener("click", () => show(shown));
+byId("retry").addEventListener("click", () => {
+  panel.showNotice("");
+  run(() => (isStarted ? queue.refill() : start()));
+});
 byId("show-skipped").addEventListener("click", () => run(() => queue.offerSkipped()));
 byId("forget-key").addEventListener("click", () => {
   credentials.forgetKey();
@@ -231,6 +242,7 @@ async function start() {
   panel.showClasses(dataSet.classes);
   queue.want(query.has("photograph") ? Number(query.get("photograph")) : null);
   await queue.refill();
+  isStarted = true;
   await proposals.load();
   setInterval(() => document.hidden || Date.now() - lastInputAt > IDLE_MS || run(() => queue.refill()), RENEW_MS);
   return undefined;

@@ -1,6 +1,7 @@
 // The panel beside the photograph: its name, the labels, what is saved.
 
 import { byId, createElement, setText } from "../shared/dom.js";
+import { labelText } from "../shared/label_text.js";
 import { translate } from "../shared/language.js";
 import { proposalText } from "./proposal_text.js";
 
@@ -21,7 +22,7 @@ export class LabelPanel {
     setText(byId("name"), name);
     setText(byId("proposal"), proposal ? proposalText(proposal) : "");
     byId("proposal").hidden = !proposal;
-    setText(byId("facts"), [part, label && translate("labelled {label}", { label })].filter(Boolean).join(" · "));
+    setText(byId("facts"), [part, label && translate("Label: {label}", { label: labelText(label) })].filter(Boolean).join(" · "));
     this.showNotice(error);
   }
 
@@ -34,10 +35,14 @@ export class LabelPanel {
     byId("save").disabled = !accepted && !drawn.length && !chosen;
   }
 
-  /** Shows a message, or hides it if empty. */
+  /** Shows a message, also without a photograph; hides it if empty. */
   showNotice(text) {
-    setText(byId("notice"), text);
-    byId("notice").hidden = !text;
+    for (const part of [byId("notice"), byId("empty-notice")]) {
+      setText(part, text);
+      part.hidden = !text;
+    }
+    byId("retry").hidden = !text;
+    byId("empty-title").hidden = Boolean(text) && document.querySelector("main").dataset.state === "loading";
   }
 
   #button(text, key, kind, act) {

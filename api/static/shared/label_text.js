@@ -1,8 +1,8 @@
 // Labels of photographs as texts.
 
-import { createElement } from "../shared/dom.js";
-import { translate } from "../shared/language.js";
-import { verdictBadge } from "../shared/verdict_badge.js";
+import { createElement } from "./dom.js";
+import { translate } from "./language.js";
+import { verdictBadge } from "./verdict_badge.js";
 
 export const IGNORE = "ignore"; // left out of versions
 export const UNLABELLED = "";
