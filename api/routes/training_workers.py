@@ -198,10 +198,9 @@ async def renew_lease(leased: LeasedRequestDep) -> HeartbeatAnswer:
     sent = await leased.read_json(Heartbeat, MAX_EVENT_BYTES)
     events = [NewEvent(_kind(event), event.content) for event in sent.events]
     report = leases.Report(sent.is_training, sent.progress, events)
-    command = await leased.training.write(
+    return await leased.training.write(
         leases.renew_lease, leased.job_id, leased.lease, report, datetime.now(UTC)
     )
-    return HeartbeatAnswer(command=command)
 
 
 def _kind(event: SentEvent) -> EventKind:
@@ -217,7 +216,7 @@ async def end_lease(leased: LeasedRequestDep) -> HeartbeatAnswer:
         leases.end_lease, leased.job_id, leased.lease, sent.outcome, sent.reason, now, sent.facts
     )
     await leased.training.delete_unused(now)
-    return HeartbeatAnswer(command="cancel")
+    return HeartbeatAnswer(command="cancel", has_steps=False)
 
 
 # === Data ===

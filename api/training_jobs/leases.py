@@ -18,7 +18,7 @@ from api.training_jobs import groups
 from api.training_jobs.file_sets import drop_files, list_files
 from api.training_jobs.job_events import NewEvent, add_events, add_state_event
 from api.training_jobs.jobs import ACTIVE, COLUMNS, change_job, find_job
-from api.training_jobs.schemas import Command, JobSettings, LeasedJob
+from api.training_jobs.schemas import HeartbeatAnswer, JobSettings, LeasedJob
 from api.training_jobs.workers import LEASE_DURATION, Worker, change_worker, note_worker
 from segdec import __version__
 
@@ -109,6 +109,7 @@ def _begin_attempt(connection: Connection, row: RowMapping, worker: str, key: st
         "attempts": row["attempts"] + 1,
         "started_at": row["started_at"] or now,
         "reason": None,
+        "progress": None,
     }
     change_job(connection, row["id"], **values)
     return lease
@@ -215,7 +216,9 @@ def _describe_lease(
 # === Renewal ===
 
 
-def renew_lease(connection: Connection, job_id: int, lease: str, report: Report, now: datetime) -> Command:
+def renew_lease(
+    connection: Connection, job_id: int, lease: str, report: Report, now: datetime
+) -> HeartbeatAnswer:
     """Renews a lease and stores what the worker reports; returns what it must do.
 
     A lease that has expired is renewed too, as long as no other worker has got the job. If another member of
@@ -225,6 +228,7 @@ def renew_lease(connection: Connection, job_id: int, lease: str, report: Report,
         RequestError: 404 if the job does not exist, 409 `lease_lost` if the lease is not that of the job.
     """
     row, member = find_held(connection, job_id, lease)
+    has_steps = "step" in json.loads(row["progress"] or "{}")
     if _is_chief(member):
         state = "running" if report.is_training else row["state"]
         progress = json.dumps(dict(report.progress))
@@ -234,8 +238,7 @@ def renew_lease(connection: Connection, job_id: int, lease: str, report: Report,
     lost = None if member is None else groups.renew_member(connection, member, now)
     if lost is not None:
         _end_attempt(connection, row, _describe_silence(lost), now)
-    command: Command = row["request"] or "continue"
-    return command
+    return HeartbeatAnswer(command=row["request"] or "continue", has_steps=has_steps)
 
 
 def find_held(connection: Connection, job_id: int, lease: str) -> tuple[RowMapping, RowMapping | None]:

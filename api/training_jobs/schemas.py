@@ -233,6 +233,7 @@ class HeartbeatAnswer(AnswerPart):
     """What the worker must do next."""
 
     command: Command
+    has_steps: bool = Field(description="whether the training has reported a step since the job was leased")
 
 
 class MissingChunks(AnswerPart):

@@ -41,7 +41,7 @@ class Studio:
     def beat(self, job: Job, step: int, *events: dict) -> str:
         """Reports a step; returns what the worker must do."""
         progress = {"phase": "training", "stage": "joint", "step": step, "elapsed_s": 60}
-        return self.worker.heartbeat(job, is_training=True, progress=progress, events=events)
+        return self.worker.heartbeat(job, is_training=True, progress=progress, events=events).command
 
 
 @pytest.fixture

@@ -26,7 +26,13 @@ from training.worker.file_sets import (
     upload_and_report,
 )
 from training.worker.progress import ProgressReport
-from training.worker.service_connection import Job, LeaseLostError, ServiceConnection, is_temporary
+from training.worker.service_connection import (
+    HeartbeatAnswer,
+    Job,
+    LeaseLostError,
+    ServiceConnection,
+    is_temporary,
+)
 from training.worker.trainer_process import DATA, TrainerProcess, cluster_variables, fit_command
 
 if TYPE_CHECKING:
@@ -93,6 +99,7 @@ class JobRun:
         self._began = clock()
         self._beat_at = self._retry_at = float("-inf")
         self._is_training, self._is_ending, self._stops_early = False, False, False
+        self._chief_has_steps = False
         self._report = ProgressReport(self._job_folder / RUNS / job.model / LOG)
         self._uploaded, self._panel_at = "", 0.0
         self._process: TrainerProcess | None = None
@@ -236,24 +243,25 @@ class JobRun:
             return
         self._beat_at = self._clock()
         try:
-            command = self._send_heartbeat()
+            answer = self._send_heartbeat()
         except ServiceError as error:
             if not is_temporary(error):
                 raise
             return
-        if command == "cancel":
+        if answer.command == "cancel":
             raise _CancelledError
-        self._stops_early = self._stops_early or (command == "stop" and self._job.is_chief)
+        self._stops_early = self._stops_early or (answer.command == "stop" and self._job.is_chief)
+        self._chief_has_steps = answer.has_steps
 
-    def _send_heartbeat(self) -> str:
+    def _send_heartbeat(self) -> HeartbeatAnswer:
         """Sends the progress and the first events; returns what the service answers."""
         sent, report = self._report.first_events(), self._report
         report.progress["elapsed_s"] = round(self._clock() - self._began)
-        command = self._service.heartbeat(
+        answer = self._service.heartbeat(
             self._job, is_training=self._is_training, progress=report.progress, events=sent
         )
         report.drop_events(len(sent))
-        return command
+        return answer
 
     def _send_all_events(self) -> None:
         while self._report.first_events():
@@ -271,7 +279,7 @@ class JobRun:
                 self._service.end(self._job, "done", "")
             return
         if not self._job.is_chief:
-            if code == EXIT_STOPPED:
+            if code == EXIT_STOPPED and self._can_save_checkpoint():
                 self._wait_for_end(GRACE_S)  # the chief uploads its checkpoint
             self._report.add_lines([f"[worker {self._job.rank}] {line}" for line in self._process.last_lines])
         if code == EXIT_ERROR:
@@ -348,23 +356,40 @@ class JobRun:
     def _release(self) -> NoReturn:
         """Lets the training save a checkpoint, uploads it and ends the lease."""
         self._is_ending, outcome = True, "released"
-        if self._process is not None:
-            if self._process.poll() is None:
-                self._process.stop_with_checkpoint()
-            until = self._clock() + GRACE_S
-            while self._process.poll() is None and self._clock() < until:
-                self._beat()
-                self._sleep(POLL_S)
-            if self._job.is_chief:
-                self._report.read_log()
-                with suppress(ServiceError, OSError):
-                    self._upload_checkpoint()
-            elif (code := self._process.poll()) == 0:
-                outcome = "done"
-            elif code == EXIT_STOPPED:
-                self._wait_for_end(until - self._clock())  # the chief uploads its checkpoint
+        if not self._job.is_chief:
+            self._beat(force=True)  # tells whether the chief has steps by now
+        if self._process is not None and self._can_save_checkpoint():
+            outcome = self._stop_training(self._process)
         self._end(outcome, "The worker stopped.")
         raise WorkerStoppedError
+
+    def _can_save_checkpoint(self) -> bool:
+        """Returns whether it makes sense to wait for a checkpoint.
+
+        The processes of a group agree on a checkpoint at their next step. Before the first one each of them
+        may be busy for minutes, or wait for one that does not come any more, and nothing would be saved.
+        """
+        if not self._job.addresses:
+            return True
+        return self._report.has_steps if self._job.is_chief else self._chief_has_steps
+
+    def _stop_training(self, process: TrainerProcess) -> str:
+        """Lets the training save a checkpoint and uploads it; returns the outcome of the lease."""
+        if process.poll() is None:
+            process.stop_with_checkpoint()
+        until = self._clock() + GRACE_S
+        while process.poll() is None and self._clock() < until:
+            self._beat()
+            self._sleep(POLL_S)
+        if self._job.is_chief:
+            self._report.read_log()
+            with suppress(ServiceError, OSError):
+                self._upload_checkpoint()
+        elif (code := process.poll()) == 0:
+            return "done"
+        elif code == EXIT_STOPPED:
+            self._wait_for_end(until - self._clock())  # the chief uploads its checkpoint
+        return "released"
 
     def _is_disk_full(self, message: str) -> bool:
         return "No space left" in message or shutil.disk_usage(self._folder).free < MIN_FREE_BYTES

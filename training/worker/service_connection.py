@@ -86,8 +86,13 @@ class Lease(Received):
     reason: str | None = None
 
 
-class _Command(Received):
+class HeartbeatAnswer(Received):
+    """What the worker must do: `continue`, `cancel` or `stop`; `has_steps`: whether the training, in a group
+    the chief's, has reported a step since the job was leased.
+    """
+
     command: str
+    has_steps: bool
 
 
 class _Missing(Received):
@@ -161,10 +166,10 @@ class ServiceConnection:
         is_training: bool,
         progress: Mapping[str, Any],
         events: Sequence[Mapping[str, Any]],
-    ) -> str:
-        """Renews the lease and reports; returns `continue`, `cancel` or `stop`. It is not repeated."""
+    ) -> HeartbeatAnswer:
+        """Renews the lease and reports; returns what to do. It is not repeated."""
         body = {"is_training": is_training, "progress": dict(progress), "events": list(events)}
-        return self._send("POST", _path(job, "heartbeat"), _Command, job, json=body, retries=0).command
+        return self._send("POST", _path(job, "heartbeat"), HeartbeatAnswer, job, json=body, retries=0)
 
     def read_manifest(self, job: Job) -> bytes:
         """Returns the manifest of the job's version of its data set."""

@@ -200,7 +200,7 @@ def test_the_end_of_a_job_shows_its_report_and_picture(service, leased, tmp_path
     worker.send_panel(job, PANEL)
     events = [{"kind": "metrics", "content": {"step": 1, "loss": 0.5}}, {"kind": "output", "content": ["a"]}]
     words = {"is_training": True, "progress": {"phase": "training"}, "events": events}
-    assert worker.heartbeat(job, **words) == "continue"
+    assert worker.heartbeat(job, **words).command == "continue"
     assert service.show(job.id)["state"] == "running"
     paths = write(tmp_path, model__manifest_dot_json=b"{}", report_dot_html=b"<p>Report")
     worker.send_result(job, upload_files(worker, job, tmp_path, paths, lambda: None))

@@ -48,7 +48,7 @@ def begin(jobs):
 
 
 def beat(jobs, job_id, lease, report=TRAINING):
-    return jobs.do(renew_lease, job_id, lease, report, jobs.now)
+    return jobs.do(renew_lease, job_id, lease, report, jobs.now).command
 
 
 def end(jobs, job_id, lease, outcome, reason=""):
@@ -187,6 +187,23 @@ def test_only_the_chief_reports_and_uploads(jobs):
     with pytest.raises(RequestError) as caught:
         jobs.read(find_leased, job_id, other)
     assert caught.value.code == "lease_lost"
+
+
+def test_members_are_told_whether_the_chief_has_taken_steps_in_this_attempt(jobs):
+    def has_steps(job_id, lease, progress):
+        report = replace(TRAINING, progress=progress)
+        return jobs.do(renew_lease, job_id, lease, report, jobs.now).has_steps
+
+    job_id, chief, other = begin(jobs)
+    assert not has_steps(job_id, other, {"step": 7})  # only the chief reports
+    has_steps(job_id, chief, {"phase": "training"})
+    assert not has_steps(job_id, other, {})
+    has_steps(job_id, chief, {"phase": "training", "step": 7})
+    assert has_steps(job_id, other, {})
+    end(jobs, job_id, chief, "released", "The worker stopped.")
+    jobs.lease(B)
+    jobs.lease(A)
+    assert not has_steps(job_id, jobs.lease(B).lease, {})
 
 
 def test_the_chief_continues_from_the_checkpoint(jobs):

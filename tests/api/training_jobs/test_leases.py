@@ -100,7 +100,7 @@ def test_heartbeats_renew_the_lease(jobs):
     job_id, leased = jobs.order(), jobs.lease()
     for _ in range(5):
         jobs.wait(LEASE_S - 1)
-        assert jobs.do(renew_lease, job_id, leased.lease, TRAINING, jobs.now) == "continue"
+        assert jobs.do(renew_lease, job_id, leased.lease, TRAINING, jobs.now).command == "continue"
         assert jobs.lease(OTHER) is None
     shown = show(jobs, job_id)
     assert (shown.state, shown.progress["step"], shown.is_silent) == ("running", 7, False)
@@ -129,7 +129,7 @@ def test_a_worker_that_was_away_goes_on_if_nobody_has_taken_the_job(jobs):
     """As after a restart of the service that took long."""
     job_id, leased = jobs.order(), jobs.lease()
     jobs.wait(10 * LEASE_S)
-    assert jobs.do(renew_lease, job_id, leased.lease, TRAINING, jobs.now) == "continue"
+    assert jobs.do(renew_lease, job_id, leased.lease, TRAINING, jobs.now).command == "continue"
     assert jobs.lease(OTHER) is None
 
 
@@ -201,7 +201,7 @@ def test_the_heartbeat_tells_the_worker_to_cancel(jobs):
     add_checkpoint(jobs, job_id)
     jobs.do(cancel_job, job_id, "Ada", jobs.now)
     assert show(jobs, job_id).request == "cancel"
-    assert jobs.do(renew_lease, job_id, leased.lease, TRAINING, jobs.now) == "cancel"
+    assert jobs.do(renew_lease, job_id, leased.lease, TRAINING, jobs.now).command == "cancel"
     jobs.do(end_lease, job_id, leased.lease, "cancelled", "", jobs.now)
     shown = show(jobs, job_id)
     assert (shown.state, shown.request, shown.checkpoint) == ("cancelled", None, None)
@@ -225,10 +225,10 @@ def test_the_heartbeat_tells_the_worker_to_stop_with_the_best_weights(jobs):
         jobs.do(stop_job, job_id, "Ada", jobs.now)
     leased = jobs.lease()
     jobs.do(stop_job, job_id, "Ada", jobs.now)
-    assert jobs.do(renew_lease, job_id, leased.lease, TRAINING, jobs.now) == "stop"
+    assert jobs.do(renew_lease, job_id, leased.lease, TRAINING, jobs.now).command == "stop"
     jobs.do(cancel_job, job_id, "Ada", jobs.now)
     jobs.do(stop_job, job_id, "Ada", jobs.now)  # too late
-    assert jobs.do(renew_lease, job_id, leased.lease, TRAINING, jobs.now) == "cancel"
+    assert jobs.do(renew_lease, job_id, leased.lease, TRAINING, jobs.now).command == "cancel"
 
 
 def test_a_worker_of_another_version_gets_no_job(jobs):

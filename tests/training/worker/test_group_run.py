@@ -12,6 +12,7 @@ from tests.training.worker.test_job_run import OnPath, outputs, steps_of
 from training.worker import job_run
 from training.worker.command import WorkerOptions, work
 from training.worker.job_run import JobRun, WorkerStoppedError
+from training.worker.service_connection import LeaseLostError
 from training.worker.trainer_process import cluster_variables, fit_command
 
 pytest.importorskip("tensorflow")
@@ -41,6 +42,8 @@ signal.pause()
 """
 STOPS_WITH_CHECKPOINT = [sys.executable, "-c", STOPS]
 ENDED_BY_SIGTERM = ["sleep", "1000"]
+IGNORES_SIGTERM = ["sh", "-c", "trap '' TERM; sleep 1000"]
+"""As a process that waits in TensorFlow for another one."""
 
 
 def end_by_chief(service, chief, outcome):
@@ -49,6 +52,12 @@ def end_by_chief(service, chief, outcome):
             worker.end(chief, outcome, "The chief says so.")
 
     return end
+
+
+def report_step(service, chief):
+    """The chief reports its first step: from then on all processes save a checkpoint when they stop."""
+    with service.connect() as worker:
+        worker.heartbeat(chief, is_training=True, progress={"stage": "joint", "step": 1}, events=[])
 
 
 def test_each_process_gets_its_task_and_the_strategy(service, begin_group):
@@ -104,6 +113,7 @@ def test_a_member_reports_why_its_training_failed(service, tmp_path, begin_group
 @pytest.mark.parametrize("code", [69, 75])
 def test_a_member_lets_the_chief_end_the_attempt(service, tmp_path, begin_group, code):
     chief, member = begin_group()
+    report_step(service, chief)
     beats = OnPath("/heartbeat", end_by_chief(service, chief, "released"), 4, 4)
     run(service, tmp_path, member, ends_with(code), change=beats)
     assert service.show(chief.id)["reason"] == "The chief says so."
@@ -130,6 +140,7 @@ def test_the_chief_ends_the_attempt_when_the_group_was_stopped(
 
 def test_a_member_that_stops_lets_the_chief_upload_its_checkpoint(service, tmp_path, begin_group):
     chief, member = begin_group()
+    report_step(service, chief)
     stopping, beats = [], OnPath("/heartbeat", lambda: stopping.append(True), 6, 6)
     ending = OnPath("/heartbeat", end_by_chief(service, chief, "released"), 9, 9)
 
@@ -141,25 +152,59 @@ def test_a_member_that_stops_lets_the_chief_upload_its_checkpoint(service, tmp_p
     service.post(f"{JOBS}/{chief.id}/cancel")
 
 
-def test_a_member_that_stops_before_its_training_has_begun_does_not_wait_for_the_chief(
+@pytest.mark.parametrize("command", [ENDED_BY_SIGTERM, STOPS_WITH_CHECKPOINT, IGNORES_SIGTERM])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_attempt_ends_at_once_if_a_worker_stops_before_the_first_step(
+    service, tmp_path, begin_group, rank, command
+):
+    group = begin_group()
+    stopping, beats = [], OnPath("/heartbeat", lambda: stopping.append(True), 6, 6)
+    later = OnPath("/heartbeat", end_by_chief(service, group[0], "failed"), 200, 200)
+
+    def change(request):
+        return beats(request) or later(request)
+
+    with pytest.raises(WorkerStoppedError):
+        run(service, tmp_path, group[rank], command, lambda: bool(stopping), change)
+    shown = service.show(group[0].id)
+    assert (shown["state"], shown["attempts"]) == ("queued", 0)
+    assert shown["reason"].endswith("The worker stopped.")
+    with service.connect() as worker, pytest.raises(LeaseLostError):
+        worker.heartbeat(group[1 - rank], is_training=True, progress={}, events=[])
+    service.post(f"{JOBS}/{shown['id']}/cancel")
+
+
+def test_a_member_whose_training_was_stopped_before_the_first_step_does_not_wait(
     service, tmp_path, begin_group
 ):
     chief, member = begin_group()
-    stopping, beats = [], OnPath("/heartbeat", lambda: stopping.append(True), 6, 6)
-    ending = OnPath("/heartbeat", end_by_chief(service, chief, "released"), 2000, 2000)
+    later = OnPath("/heartbeat", end_by_chief(service, chief, "failed"), 200, 200)
+    run(service, tmp_path, member, ends_with(75), change=later)
+    shown = service.show(chief.id)
+    assert (shown["state"], shown["reason"]) == (
+        "queued",
+        "The worker gpu-b: Another worker of the group stopped.",
+    )
+    service.post(f"{JOBS}/{chief.id}/cancel")
 
-    def change(request):
-        return beats(request) or ending(request)
 
+def test_a_chief_that_stops_uploads_the_checkpoint_of_its_first_steps(
+    service, tmp_path, begin_group, trained_model
+):
+    chief, _ = begin_group()
+    is_stopping = lambda: "step" in (service.show(chief.id)["progress"] or {})  # noqa: E731
     with pytest.raises(WorkerStoppedError):
-        run(service, tmp_path, member, ENDED_BY_SIGTERM, lambda: bool(stopping), change)
-    assert service.show(chief.id)["reason"] == "The worker gpu-b: The worker stopped."
+        run(service, tmp_path, chief, stub_command(chief, trained_model, 1000), is_stopping)
+    shown = service.show(chief.id)
+    assert (shown["state"], shown["attempts"]) == ("queued", 0)
+    assert shown["checkpoint"]["position"].startswith("stage joint, step ")
     service.post(f"{JOBS}/{chief.id}/cancel")
 
 
 @pytest.mark.usefixtures("short_waits")
 def test_a_member_that_stops_releases_the_job_if_the_chief_does_not(service, tmp_path, begin_group):
     chief, member = begin_group()
+    report_step(service, chief)
     stopping, beats = [], OnPath("/heartbeat", lambda: stopping.append(True), 6, 6)
     with pytest.raises(WorkerStoppedError):
         run(service, tmp_path, member, STOPS_WITH_CHECKPOINT, lambda: bool(stopping), beats)

@@ -125,6 +125,7 @@ def test_two_workers_train_a_job_together(start, tmp_path):
 
         both = start_both(steps=400)
         wait_for(lambda: show()["checkpoint"] is not None and (group / "1.json").exists())
+        wait_for(lambda: "step" in show()["progress"])
         tasks = [json.loads((group / f"{rank}.json").read_text()) for rank in (0, 1)]
         both[1].terminate()
         assert [process.wait(timeout=60) for process in both] == [0, 0]
