@@ -52,8 +52,8 @@ def find_waiting(connection: Connection, now: datetime) -> list[RowMapping]:
     return list(found.values())
 
 
-def let_wait(connection: Connection, worker: Worker, now: datetime) -> None:
-    """Lets a worker wait for the joint job that collects workers."""
+def mark_as_waiting(connection: Connection, worker: Worker, now: datetime) -> None:
+    """Stores that a worker waits for the joint job that collects workers."""
     change_worker(connection, worker.name, waits_until=now + WAIT_DURATION)
 
 
@@ -78,17 +78,17 @@ def form_group(connection: Connection, job_id: int, waiting: list[RowMapping], n
         change_worker(connection, row["name"], waits_until=None)
 
 
-def find_place(connection: Connection, worker: Worker) -> RowMapping | None:
-    """Returns the place in a group that a worker has not taken yet; None if there is none."""
+def find_member_without_lease(connection: Connection, worker: Worker) -> RowMapping | None:
+    """Returns a worker as the member of a group that has not fetched its lease yet; None if it is not one."""
     of_worker = (members.worker == worker.name, members.worker_key == worker.key)
-    free = (*of_worker, members.address == worker.address, members.lease.is_(None))
-    return connection.execute(select(training_members).where(*free)).mappings().first()
+    without_lease = (*of_worker, members.address == worker.address, members.lease.is_(None))
+    return connection.execute(select(training_members).where(*without_lease)).mappings().first()
 
 
-def take_place(connection: Connection, place: RowMapping, lease_of_job: str) -> str:
+def create_member_lease(connection: Connection, member: RowMapping, lease_of_job: str) -> str:
     """Gives a member its lease; returns it."""
-    lease = lease_of_job if place["rank"] == 0 else secrets.token_hex(16)
-    connection.execute(update(training_members).where(_is_member(place)).values(lease=lease))
+    lease = lease_of_job if member["rank"] == 0 else secrets.token_hex(16)
+    connection.execute(update(training_members).where(_is_member(member)).values(lease=lease))
     return lease
 
 

@@ -75,8 +75,8 @@ def lease_job(connection: Connection, worker: Worker, now: datetime) -> LeasedJo
 
 
 def _lease_next(connection: Connection, worker: Worker, now: datetime) -> LeasedJob | Refusal | None:
-    if (place := groups.find_place(connection, worker)) is not None:
-        return _take_place(connection, place, now)
+    if (member := groups.find_member_without_lease(connection, worker)) is not None:
+        return _lease_to_member(connection, member, now)
     if (refusal := _refuse_second_job(connection, worker)) is not None:
         return refusal
     single, joint = _find_queued(connection, table.machines == 1), groups.find_joint_job(connection, now)
@@ -122,7 +122,7 @@ def _wait_for_others(
     connection: Connection, worker: Worker, joint: RowMapping, now: datetime
 ) -> LeasedJob | Refusal | None:
     """Lets a worker wait for a joint job, which begins if it was the last one that was missing."""
-    groups.let_wait(connection, worker, now)
+    groups.mark_as_waiting(connection, worker, now)
     waiting = groups.find_waiting(connection, now)
     if len(waiting) >= joint["machines"]:
         chosen = waiting[: joint["machines"]]
@@ -130,17 +130,17 @@ def _wait_for_others(
         _begin_attempt(connection, joint, chosen[0]["name"], chosen[0]["key"], now)
         text = f"The workers {', '.join(row['name'] for row in chosen)} have the job."
         add_state_event(connection, joint["id"], text, now, is_limited=True)
-        place = groups.find_place(connection, worker)
-        return None if place is None else _take_place(connection, place, now)
+        member = groups.find_member_without_lease(connection, worker)
+        return None if member is None else _lease_to_member(connection, member, now)
     text = f"The training job {joint['id']} is for {joint['machines']} machines; waiting now: {len(waiting)}."
     return Refusal(None, text)
 
 
-def _take_place(connection: Connection, place: RowMapping, now: datetime) -> LeasedJob:
+def _lease_to_member(connection: Connection, member: RowMapping, now: datetime) -> LeasedJob:
     """Leases a joint job to a member of its group."""
-    row = find_job(connection, place["job_id"])
-    lease = groups.take_place(connection, place, row["lease"])
-    return _describe_lease(connection, row, lease, place["rank"], now)
+    row = find_job(connection, member["job_id"])
+    lease = groups.create_member_lease(connection, member, row["lease"])
+    return _describe_lease(connection, row, lease, member["rank"], now)
 
 
 def _refuse_joint_job(connection: Connection, worker: Worker, now: datetime) -> Refusal | None:

@@ -19,7 +19,7 @@ from segdec.errors import RunError
 GOOD_IOU = 0.7
 MAX_CLICKS = 6
 """The person saves a mask that has this IoU, or after this number of clicks."""
-LOOK_MS = 300
+PAUSE_AFTER_CLICK_MS = 300
 """The person looks at the outline before the next action: the page draws it after the answer has arrived."""
 ENDED = ("done", "failed", "cancelled")
 
@@ -146,7 +146,7 @@ class PageUser:
             with self._page.expect_response(_is_segment) as answered:
                 self._click_photograph(click.x, click.y, truth.shape[1], is_defect=click.is_defect)
             mask = paste_region(truth.shape, answered.value.json())
-            self._page.wait_for_timeout(LOOK_MS)
+            self._page.wait_for_timeout(PAUSE_AFTER_CLICK_MS)
         with self._page.expect_request(_is_annotation) as sent:
             self._press("Enter")
         saved = (sent.value.post_data_json or {}).get("mask")

@@ -357,7 +357,7 @@ class JobRun:
         """Lets the training save a checkpoint, uploads it and ends the lease."""
         self._is_ending, outcome = True, "released"
         if not self._job.is_chief:
-            self._beat(force=True)  # tells whether the chief has steps by now
+            self._beat(force=True)  # the answer says whether the chief has steps
         if self._process is not None and self._can_save_checkpoint():
             outcome = self._stop_training(self._process)
         self._end(outcome, "The worker stopped.")

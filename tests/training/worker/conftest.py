@@ -1,15 +1,17 @@
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from segdec import __version__
-from tests.api.training_jobs.training_service import TrainingService
+from tests.api.training_jobs.training_service import TRAIN_KEY, TrainingService
 from training.worker import job_run
 from training.worker.job_run import JobRun
 from training.worker.service_connection import WorkerIdentity
 
 IDENTITY = WorkerIdentity("gpu-1", __version__, {})
+ROOT = Path(__file__).parents[3]
 
 
 def stub_command(job, artifact, steps=10, fault=""):
@@ -76,3 +78,21 @@ def work(service, tmp_path, trained_model):
             return job
 
     return work_once
+
+
+@pytest.fixture
+def start_worker(tmp_path):
+    """Starts a worker as a process: a program of this package, URL, name and further words → process."""
+    running = []
+
+    def start(program, url, name, *words):
+        key = tmp_path / "key"
+        key.write_text(TRAIN_KEY)
+        command = [sys.executable, "-m", f"tests.training.worker.{program}", url, key, tmp_path / name, name]
+        running.append(subprocess.Popen([str(word) for word in (*command, *words)], cwd=ROOT))
+        return running[-1]
+
+    yield start
+    for process in running:
+        process.kill()
+        process.wait()

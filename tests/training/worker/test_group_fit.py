@@ -1,42 +1,19 @@
 """A job that the real `fit` of two workers trains together, on a toy set in the service."""
 
-import subprocess
-import sys
 from functools import partial
-from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.api.engineer_client import KEY
 from tests.api.live_server import served
-from tests.api.training_jobs.training_service import JOBS, TRAIN_KEY, TrainingService
+from tests.api.training_jobs.training_service import JOBS, TrainingService
 from tests.training.worker.test_fit_job import fill
 
 pytest.importorskip("tensorflow")
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[3]
 PATIENCE_S = 900
-
-
-@pytest.fixture
-def start(tmp_path):
-    """Starts a worker as a process with an address."""
-    running = []
-
-    def start_one(url, name, address):
-        key = tmp_path / "key"
-        key.write_text(TRAIN_KEY)
-        words = [url, key, tmp_path / name, name, address]
-        command = [sys.executable, "-m", "tests.training.worker.fit_worker", *map(str, words)]
-        running.append(subprocess.Popen(command, cwd=ROOT))
-        return running[-1]
-
-    yield start_one
-    for process in running:
-        process.kill()
-        process.wait()
 
 
 def record_requests(app):
@@ -52,7 +29,7 @@ def record_requests(app):
     return requests
 
 
-def test_two_workers_train_one_model_that_the_chief_uploads(start, tmp_path, free_ports):
+def test_two_workers_train_one_model_that_the_chief_uploads(start_worker, tmp_path, free_ports):
     with TrainingService(tmp_path / "record") as client:
         data_set = client.run(partial(fill, client.service.data_sets))
         job_id = client.order(data_set, model="toys", minutes=0.05, machines=2)
@@ -65,7 +42,7 @@ def test_two_workers_train_one_model_that_the_chief_uploads(start, tmp_path, fre
         addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
         names = ("gpu-a", "gpu-b")
         workers = [
-            start(f"http://{host}:{port}", name, address)
+            start_worker("fit_worker", f"http://{host}:{port}", name, address)
             for name, address in zip(names, addresses, strict=True)
         ]
         codes = [worker.wait(timeout=PATIENCE_S) for worker in workers]

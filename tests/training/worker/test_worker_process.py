@@ -2,8 +2,6 @@
 
 import json
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,12 +12,10 @@ from api.records.database import open_database, write_transaction
 from api.records.tables import training_jobs
 from tests.api.engineer_client import KEY
 from tests.api.live_server import served
-from tests.api.training_jobs.training_service import JOBS, TRAIN_KEY, TrainingService
+from tests.api.training_jobs.training_service import JOBS, TrainingService
 
 pytest.importorskip("tensorflow")
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parents[3]
 
 
 def wait_for(condition):
@@ -31,22 +27,11 @@ def wait_for(condition):
 
 
 @pytest.fixture
-def start(tmp_path, trained_model):
-    """Starts a worker as a process."""
-    running = []
-
-    def start_one(url, name, steps, *group):
-        key = tmp_path / "key"
-        key.write_text(TRAIN_KEY)
-        words = [url, key, tmp_path / name, name, trained_model, steps, *group]
-        command = [sys.executable, "-m", "tests.training.worker.stub_worker", *map(str, words)]
-        running.append(subprocess.Popen(command, cwd=ROOT))
-        return running[-1]
-
-    yield start_one
-    for process in running:
-        process.kill()
-        process.wait()
+def start(start_worker, trained_model):
+    """Starts a worker with a stub for the training: URL, name, steps and further words → process."""
+    return lambda url, name, steps, *group: start_worker(
+        "stub_worker", url, name, trained_model, steps, *group
+    )
 
 
 def expire_leases(folder):
