@@ -64,6 +64,7 @@ function show({ records, next_before: next }) {
 }
 
 function summaryText() {
+  if (!found && !form.query.size) return translate("No inspection is recorded yet. The service records what /v1/inspect gets; photographs of the page Inspect are not recorded.");
   if (!found) return translate("No inspection matches this search.");
   if (nextBefore === null) return translateCount(found, "{count} inspection", "{count} inspections");
   return translateCount(found, "The newest inspection", "The newest {count} inspections");
