@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from api.delivery.opcua_access import CheckLogin
@@ -22,7 +23,11 @@ from api.inspection.encoded_photograph import warm_up_decoder
 from api.inspection.inspector import Inspector
 from api.inspection.memory_metrics import MemoryMetrics
 from api.inspection.open_uploads import OpenUpload, UploadLimit
-from api.labelling.open_photographs import OpenPhotographs
+from api.labelling.open_photographs import OpenPhotographs, Segmenter
+from api.labelling.sam_model import SamModel
+from api.labelling.sam_segmenter import SamSegmenter
+from api.labelling.segmenter import ClickSegmenter
+from api.labelling.windows import Image
 from api.metrics import Metrics
 from api.models.file_update import FileUpdate
 from api.models.labels import CANDIDATE, LabelChange
@@ -78,6 +83,7 @@ class Service:
         bodies: Limits the memory of bodies that are read or processed.
         memory: Limits the memory of photographs.
         image_threads: Decode photographs and encode answers.
+        make_segmenter: Prepares a photograph, uint8 [H, W, C], for clicks.
     """
 
     def __init__(
@@ -135,6 +141,7 @@ class Service:
         )
         self.data_sets = _create_data_sets(settings, self.recording)
         self.open_photographs = OpenPhotographs()
+        self.make_segmenter: Callable[[Image], Segmenter] = ClickSegmenter
         self.data_set_jobs = _create_jobs(settings, self.data_sets, "imports")
         self.proposal_jobs = _create_jobs(settings, self.data_sets, "proposals")
         self.background_inspector = BackgroundInspector(
@@ -159,6 +166,7 @@ class Service:
             SegdecError: If a model cannot be used.
         """
         await asyncio.get_running_loop().run_in_executor(self.image_threads, warm_up_decoder)
+        await self._load_sam()
         times = LoadTimes()
         if self.loader is not None:
             times = await self.loader.load_all()
@@ -180,6 +188,12 @@ class Service:
         logger.info(
             "Ready: load %.0f ms, self-test %.0f ms, warm-up %.0f ms", times.load, times.self_test, times.warm
         )
+
+    async def _load_sam(self) -> None:
+        """Loads what segments defects from clicks, if it is not the service's own code."""
+        if self.settings.sam is not None:
+            model = await asyncio.to_thread(SamModel, self.settings.sam, self.settings.image_threads)
+            self.make_segmenter = partial(SamSegmenter, model)
 
     # === State ===
 

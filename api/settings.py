@@ -52,8 +52,9 @@ RECORD_SETTINGS = (
     "opcua_endpoint",
     "openid_issuer",
     "report_schedule",
+    "sam",
 )
-"""Settings of receivers, users and reports, which need a record."""
+"""Settings of receivers, users, reports and labelling, which need a record."""
 OPENID_SETTINGS = ("public_url", "openid_client", "openid_roles")
 
 
@@ -220,7 +221,7 @@ class Settings(BaseSettings):
     threads: Annotated[int, Field(gt=0, le=MAX_THREADS)] | None = None
     """threads of the engine; default: one for each core of the process"""
     image_threads: PositiveInt = Field(default_factory=_cores_but_one)
-    """threads that decode photographs and encode masks; default: cores − 1, at most 8"""
+    """threads that decode photographs and encode masks, and threads of SAM; default: cores − 1, at most 8"""
     drain_delay_s: NonNegativeFloat = 0.0
     """seconds after SIGTERM in which new requests still get a 503"""
     drain_s: NonNegativeInt = 30
@@ -270,6 +271,9 @@ class Settings(BaseSettings):
     """minutes that reading an archive may take"""
     import_memory_gb: Gigabytes = 6.0
     """gigabytes of address space for reading an archive, in a process of its own"""
+    sam: Path | None = None
+    """folder with encoder and decoder of SAM 2.1 as ONNX files, which then find the masks from clicks on
+    /label; needs the group sam"""
 
     record_shifts: Annotated[tuple[time, ...], NoDecode, BeforeValidator(_read_shifts)] = Field(
         "06:00,14:00,22:00", validate_default=True, min_length=1

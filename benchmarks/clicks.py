@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import mean
 
@@ -23,6 +24,8 @@ from numpy.typing import NDArray
 
 from api.labelling.clicks import Click
 from api.labelling.pixel_features import Floats, describe_pixels
+from api.labelling.sam_model import SamModel
+from api.labelling.sam_segmenter import SamSegmenter
 from api.labelling.segmenter import ClickSegmenter
 from benchmarks.harness import describe_machine, markdown_table, wrap_lines
 from benchmarks.suite.table import add_write_option, print_and_write
@@ -32,7 +35,7 @@ from datasets.reading import read
 from datasets.sample import Sample
 from segdec.errors import ConfigError
 from segdec.runtime.cli import clean_exit, parse_seed
-from segdec.runtime.threads import limit_opencv_threads
+from segdec.runtime.threads import available_cores, limit_opencv_threads
 
 SETS = ("kolektorsdd", "dagm_class1", "magnetic_tile", "capsule", "leather")
 MARKER = "<!-- clicks -->"
@@ -124,6 +127,12 @@ def _largest(mask: Bools) -> Bools | None:
 def prepare_clicks(image: Image, describe: Callable[[Image], Floats] = describe_pixels) -> Segment:
     """Opens a photograph with the code of the service."""
     segmenter = ClickSegmenter(image, describe=describe)
+    return lambda clicks: segmenter.segment(clicks) > 0
+
+
+def prepare_sam(model: SamModel, image: Image) -> Segment:
+    """Opens a photograph with SAM 2.1, as the service does if it has the files."""
+    segmenter = SamSegmenter(model, image)
     return lambda clicks: segmenter.segment(clicks) > 0
 
 
@@ -269,6 +278,8 @@ def measure(options: argparse.Namespace) -> str:
     if options.encoder:
         describe = load_encoder_features(options.encoder, options.encoder_weights)
         methods[f"clicks, {options.encoder}"] = lambda image: prepare_clicks(image, describe)
+    if options.sam:
+        methods["SAM 2.1"] = partial(prepare_sam, SamModel(options.sam, available_cores()))
     numbers = "NoC@80", "NoC@85", "never 80", "never 85", *(f"IoU {number}" for number in SHOWN_CLICKS)
     heading = ("set", "method", *numbers, "ms", "ms, 95 %", "ms to open")
     rows, means = [], dict[str, list[list[float]]]()
@@ -320,6 +331,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="also measure with the features of an encoder, for example mobilenet",
     )
     add("--encoder-weights", default="imagenet", metavar="FILE")
+    add("--sam", type=Path, metavar="FOLDER", help="also measure SAM 2.1 with the ONNX files of a folder")
     add(
         "--megapixels",
         type=_parse_megapixels,

@@ -80,7 +80,7 @@ def test_what_a_message_says_to_install_is_declared():
     said = "\n".join("\n".join(re.findall(calls, path.read_text(encoding="utf-8"))) for path in sources)
     groups = set(re.findall(r'group(?:: str |=|\()=? ?"(\w+)"', said))
     extras = set(re.findall(r'(?:extra=|, )"(\w+)"', said))
-    assert groups == {"train", "serve", "record", "opcua", "mlflow", "quantize"}
+    assert groups == {"train", "serve", "record", "opcua", "mlflow", "quantize", "sam"}
     assert groups <= set(declared["dependency-groups"])
     assert extras >= {"images", "tensorflow", "openvino", "client", "batch", "ray", "sign", "watch"}
     assert extras <= set(declared["project"]["optional-dependencies"])

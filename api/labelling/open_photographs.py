@@ -2,22 +2,33 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
-from api.labelling.segmenter import ClickSegmenter
+from api.labelling.clicks import Click
+from api.labelling.segmenter import Mask
 
 MAX_BYTES = 2**28
 """Size of the prepared photographs with their features; the latest one stays in any case."""
+
+
+class Segmenter(Protocol):
+    """Segments the defects of one photograph from clicks, as `ClickSegmenter`."""
+
+    @property
+    def nbytes(self) -> int: ...
+    def take_step(self, clicks: Sequence[Click]) -> bool: ...
+    def segment(self, clicks: Sequence[Click]) -> Mask: ...
 
 
 class OpenPhotographs:
     """Keeps the photographs that were used last prepared, so that a click takes little time."""
 
     def __init__(self) -> None:
-        self._segmenters: OrderedDict[bytes, ClickSegmenter] = OrderedDict()
+        self._segmenters: OrderedDict[bytes, Segmenter] = OrderedDict()
         self._opening = asyncio.Lock()
 
-    async def find(self, sha256: bytes, prepare: Callable[[], Awaitable[ClickSegmenter]]) -> ClickSegmenter:
+    async def find(self, sha256: bytes, prepare: Callable[[], Awaitable[Segmenter]]) -> Segmenter:
         """Returns the segmenter of a photograph, known by the digest of its file; `prepare` makes it."""
         async with self._opening:
             found = self._segmenters.pop(sha256, None) or await prepare()

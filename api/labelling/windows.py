@@ -15,8 +15,8 @@ MAX_WHOLE_PX = 640_000
 """Photographs up to this size are one window at full resolution."""
 SIDE = 512
 """Side of a window at the resolution that is worked on, px."""
-STEP = SIDE // 8
-"""Windows start at multiples of this, so that a further click seldom needs another window."""
+STEPS = 8
+"""Windows start at multiples of 1/8 of their side, so that a further click seldom needs another window."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,15 @@ class Window(Box):
         return any(inner and bool(side.any()) for inner, side in sides)
 
 
-def list_windows(inside: Box, height: int, width: int) -> Iterator[Window]:
+def list_windows(
+    inside: Box, height: int, width: int, *, side: int = SIDE, max_whole_px: int = MAX_WHOLE_PX
+) -> Iterator[Window]:
     """Yields windows around a box, each twice as wide as the one before; the last is the photograph."""
     whole = Box(0, 0, width, height)
     reduction = 1
-    while height * width > MAX_WHOLE_PX * reduction**2:
-        left, right = _span(inside.left, inside.right, width, reduction)
-        top, bottom = _span(inside.top, inside.bottom, height, reduction)
+    while height * width > max_whole_px * reduction**2:
+        left, right = _span(inside.left, inside.right, width, side * reduction)
+        top, bottom = _span(inside.top, inside.bottom, height, side * reduction)
         window = Window(left, top, right, bottom, reduction)
         if window.contains(whole):
             break
@@ -100,9 +102,9 @@ def list_windows(inside: Box, height: int, width: int) -> Iterator[Window]:
     yield Window(0, 0, width, height, reduction)
 
 
-def _span(first: int, end: int, length: int, reduction: int) -> tuple[int, int]:
+def _span(first: int, end: int, length: int, side: int) -> tuple[int, int]:
     """Start and end of a window along one side of a photograph."""
-    side, step = SIDE * reduction, STEP * reduction
+    step = side // STEPS
     if length <= side:
         return 0, length
     start = round(((first + end) / 2 - side / 2) / step) * step

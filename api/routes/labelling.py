@@ -13,8 +13,9 @@ from api.data_sets.photographs import find_photograph
 from api.data_sets.received_photographs import use_pixels
 from api.errors import RequestError, document_problems
 from api.labelling.clicks import MAX_CLICKS, Click
+from api.labelling.open_photographs import Segmenter
 from api.labelling.schemas import ClickedRegion
-from api.labelling.segmenter import ClickSegmenter, Mask
+from api.labelling.segmenter import Mask
 from api.routes.body_schemas import describe_json_body
 from api.routes.data_set_params import BODY_PROBLEMS, DataSetId, DataSetsDep, PhotographId
 from api.routes.dependencies import ServiceDep
@@ -67,9 +68,9 @@ async def segment(
     row = await data_sets.read(find_photograph, data_set_id, photograph_id)
     sha256 = bytes(row["sha256"])
 
-    async def prepare() -> ClickSegmenter:
+    async def prepare() -> Segmenter:
         data = await data_sets.read_file(sha256)
-        return await data_sets.decode(lambda: use_pixels(data, service.memory, ClickSegmenter))
+        return await data_sets.decode(lambda: use_pixels(data, service.memory, service.make_segmenter))
 
     segmenter = await service.open_photographs.find(sha256, prepare)
     clicks = [Click(click.x, click.y, click.is_defect) for click in sent.clicks]

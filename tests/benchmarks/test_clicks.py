@@ -16,6 +16,7 @@ from benchmarks.clicks import (
     summarize,
 )
 from datasets.layouts.toy import write_toy
+from tests.api.labelling.sam_graphs import write_sam
 
 
 def test_clicks_are_in_the_middle_of_the_largest_wrong_region():
@@ -70,6 +71,22 @@ def test_the_table_is_written_between_the_markers(tmp_path, capsys):
     assert text.endswith("after\n")
     assert "| toy (2) | GrabCut alone |" in text
     assert "| mean | clicks |" in capsys.readouterr().out
+
+
+def test_sam_is_a_method_of_the_table(tmp_path, capsys):
+    write_toy(tmp_path / "toy", 40)
+    files = write_sam(tmp_path / "sam")
+    main([str(tmp_path), "--sets", "toy", "--photographs", "1", "--sam", str(files)])
+    rows = [[cell.strip() for cell in row.split("|")] for row in capsys.readouterr().out.splitlines()]
+    methods = {row[2]: row[3:] for row in rows if row[1:2] == ["toy (1)"]}
+    assert list(methods) == ["GrabCut alone", "clicks", "SAM 2.1"]
+    assert methods["SAM 2.1"][4] != methods["clicks"][4]  # IoU after a click
+
+
+def test_files_of_sam_that_are_missing_are_an_error(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main([str(tmp_path), "--sets", "toy", "--sam", str(tmp_path / "none")])
+    assert "*encoder.onnx: none" in capsys.readouterr().err
 
 
 def test_the_large_photograph_has_the_size_asked_for_and_two_defects():

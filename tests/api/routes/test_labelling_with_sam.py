@@ -1,0 +1,94 @@
+"""Regions from clicks over HTTP, of a service with the files of SAM."""
+
+import base64
+
+import numpy as np
+import pytest
+
+from api.labelling.sam_model import SamModel
+from api.settings import Settings, read_settings
+from segdec.errors import ConfigError
+from segdec.images import decode_mask_values, encode_png
+from tests.api.conftest import ServiceClient
+from tests.api.engineer_client import EngineerClient
+from tests.api.labelling.sam_graphs import RADII, SCORES, draw_clicks, write_sam
+
+SIZE = 40, 90
+RADIUS = RADII[SCORES.index(max(SCORES))]
+
+
+@pytest.fixture(scope="module")
+def engineer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("record")
+    with EngineerClient(folder, sam=write_sam(folder / "sam")) as client:
+        yield client
+
+
+@pytest.fixture
+def encoded(monkeypatch):
+    """The shapes of the photographs that the encoder gets from now on."""
+    shapes, encode = [], SamModel.encode
+    monkeypatch.setattr(
+        SamModel, "encode", lambda model, image: shapes.append(image.shape) or encode(model, image)
+    )
+    return shapes
+
+
+@pytest.fixture
+def add_photograph(engineer):
+    """Adds a bright photograph of its own; returns its path."""
+
+    def add(number):
+        pixels = np.full((*SIZE, 3), 255 - number, np.uint8)
+        created = engineer.post("/v1/data-sets", json={"name": f"Bright {number}"}).json()
+        path = f"/v1/data-sets/{created['id']}/photographs"
+        sent = engineer.post(path, content=encode_png(pixels), headers={"Content-Type": "image/png"}).json()
+        return f"{path}/{sent['photograph']['id']}"
+
+    return add
+
+
+def region(engineer, photograph, *clicks):
+    """Returns the mask that the service answers, bool [H, W]."""
+    sent = [{"x": x, "y": y, "is_defect": is_defect} for x, y, is_defect in clicks]
+    answer = engineer.post(f"{photograph}/segment", json={"clicks": sent})
+    assert answer.status_code == 200, answer.text
+    found, mask = answer.json(), np.zeros(SIZE, bool)
+    if found["png"] is not None:
+        data = base64.b64decode(found["png"])
+        part = decode_mask_values(data, "the region", max_pixels=mask.size, classes=None)
+        height, width = part.shape
+        mask[found["top"] : found["top"] + height, found["left"] : found["left"] + width] = part > 0
+    return mask
+
+
+def iou(found, expected):
+    return np.count_nonzero(found & expected) / np.count_nonzero(found | expected)
+
+
+def test_sam_marks_the_region_and_the_encoder_runs_once_for_a_photograph(engineer, add_photograph, encoded):
+    photograph, other = add_photograph(0), add_photograph(1)
+    clicks = (30, 25, True), (45, 25, False), (70, 35, True)
+    for number in (1, 2, 3, 1):
+        expected = draw_clicks(SIZE, clicks[:number], RADIUS)
+        assert iou(region(engineer, photograph, *clicks[:number]), expected) > 0.85
+    assert encoded == [(*SIZE, 3)]
+    region(engineer, other, clicks[0])
+    region(engineer, photograph, clicks[2])
+    assert encoded == 2 * [(*SIZE, 3)]
+
+
+def test_only_clicks_beside_a_defect_mark_nothing(engineer, add_photograph):
+    assert not region(engineer, add_photograph(2), (30, 25, False)).any()
+
+
+def test_a_service_with_other_files_does_not_start(make_app, tmp_path):
+    app = make_app(record="required", record_folder=tmp_path / "record", sam=tmp_path / "none")
+    with pytest.raises(ConfigError, match=r"none', has these files \*encoder.onnx: none"), ServiceClient(app):
+        pass
+
+
+def test_the_files_need_a_record():
+    with pytest.raises(ConfigError, match="--sam needs a record"):
+        read_settings(["--model", "m", "--sam", "files"])
+    assert Settings().sam is None
