@@ -4,7 +4,7 @@ import httpx
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from datasets.layouts.toy import make_sample
 from segdec.images import decode_mask_values, encode_png
@@ -219,6 +219,18 @@ def test_a_data_set_that_does_not_exist_is_an_error_on_the_page(labels, open_pag
 
 
 @pytest.mark.slow
+def test_a_photograph_that_another_person_has_open_is_an_error_with_a_way_to_the_others(labels, open_page):
+    labels.add(5)
+    first, second = open_page(), open_page()
+    shows(first.page, "0.png")
+    number = labels.photographs()[0]["id"]
+    second.page.goto(f"{labels.page}&photograph={number}")
+    expect(second.page.locator("#empty-notice")).to_contain_text("0.png")
+    second.page.locator("#others").click()
+    shows(second.page, "3.png")
+
+
+@pytest.mark.slow
 def test_the_page_continues_after_a_failed_request_without_a_photograph(labels, open_page):
     labels.add(1)
     page = open_page().page
@@ -270,6 +282,33 @@ def test_an_unsaved_mask_and_its_undo_survive_a_reload(labels, open_page):
     expected = np.zeros((HEIGHT, WIDTH), np.uint8)
     expected[8:14, 10:20] = 1
     np.testing.assert_array_equal(labels.mask(0), expected)
+
+
+@pytest.mark.slow
+def test_an_unsaved_mask_is_not_shown_on_another_photograph_with_the_same_id(labels, open_page):
+    labels.add(1)
+    page = open_page().page
+    shows(page, "0.png")
+    page.keyboard.press("x")
+    drag(page, (10.2, 8.2), (19.8, 13.8))
+    wait_for_draft(page, 1)
+    pixels = np.full((HEIGHT, WIDTH, 3), 90, np.uint8)
+    picture, digest = encode_png(pixels), "9" * 64  # as after a start with an empty record
+    page.route("**/image?form=png", lambda route: route.fulfill(body=picture, content_type="image/png"))
+    page.route("**/next", lambda route: answer_with_digest(route, digest))
+    page.reload()
+    shows(page, "0.png")
+    expect(page.locator("#step-undo")).to_be_disabled()
+    expect(page.locator("#save")).to_be_disabled()
+
+
+def answer_with_digest(route: Route, digest: str) -> None:
+    """Answers with the photographs of the service, as if each had another content."""
+    answer = route.fetch()
+    body = answer.json()
+    for photograph in body["photographs"]:
+        photograph["sha256"] = digest
+    route.fulfill(response=answer, json=body)
 
 
 @pytest.mark.slow

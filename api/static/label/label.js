@@ -240,7 +240,10 @@ async function start() {
   setText(byId("data-set"), dataSet.name);
   for (const name of ["data-set", "next-step"]) byId(name).href = `datasets?id=${dataSet.id}`;
   panel.showClasses(dataSet.classes);
-  queue.want(query.has("photograph") ? Number(query.get("photograph")) : null);
+  if (query.has("photograph")) {
+    queue.want(Number(query.get("photograph")));
+    byId("others").href = `label?data_set=${dataSet.id}`;
+  }
   await queue.refill();
   isStarted = true;
   await proposals.load();

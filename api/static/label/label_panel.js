@@ -42,6 +42,7 @@ export class LabelPanel {
       part.hidden = !text;
     }
     byId("retry").hidden = !text;
+    byId("others").hidden = !text || !byId("others").hasAttribute("href");
     byId("empty-title").hidden = Boolean(text) && document.querySelector("main").dataset.state === "loading";
   }
 

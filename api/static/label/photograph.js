@@ -64,7 +64,7 @@ export class Photograph {
   }
 
   get #draftId() {
-    return `${this.requests.dataSet}/${this.id}`;
+    return `${this.requests.dataSet}/${this.given.sha256}`; // another service at this address has the same ids
   }
 
   async #load() {
