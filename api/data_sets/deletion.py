@@ -1,12 +1,12 @@
 """Deletion of a data set with all that belongs to it, and of files that no data set has any more."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy import Connection, Engine, Exists, Table, delete, func, insert, select
 
 from api.data_sets.definitions import find_data_set
-from api.data_sets.job_states import ALIVE_S
+from api.data_sets.job_states import is_running
 from api.errors import RequestError
 from api.records.database import write_transaction
 from api.records.queries import add_audit_entry
@@ -86,11 +86,8 @@ def _check_unused(connection: Connection, data_set_id: int) -> None:
 
 def _check_idle(connection: Connection, data_set_id: int, now: datetime) -> None:
     """Raises a RequestError if a job in the background works on the data set."""
-    alive_since = now - timedelta(seconds=ALIVE_S)
     for table, text in JOBS.items():
-        running = select(table.c.state).where(
-            table.c.data_set_id == data_set_id, table.c.state == "running", table.c.alive_at >= alive_since
-        )
+        running = select(table.c.state).where(table.c.data_set_id == data_set_id, is_running(table, now))
         if connection.execute(running.limit(1)).first() is not None:
             raise RequestError(409, "data_set_busy", f"{text}. Wait for its end, then delete the data set.")
 

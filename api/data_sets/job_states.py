@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import RowMapping
+from sqlalchemy import ColumnElement, RowMapping, Table, and_
 
 from api.data_sets.job_schemas import JobState
 
@@ -11,7 +11,16 @@ ALIVE_S = 60.0
 
 
 def job_state(row: RowMapping, now: datetime) -> JobState:
-    """Returns the state of a job from the columns `state` and `alive_at` of its row."""
+    """Returns the state of a job from the columns `state` and `alive_at` of its row.
+
+    A job that was kept alive in the future ended before the clock was set back.
+    """
     state: JobState = row["state"]
-    is_late = now - row["alive_at"] > timedelta(seconds=ALIVE_S)
-    return "failed" if state == "running" and is_late else state
+    is_silent = abs(now - row["alive_at"]) > timedelta(seconds=ALIVE_S)
+    return "failed" if state == "running" and is_silent else state
+
+
+def is_running(table: Table, now: datetime) -> ColumnElement[bool]:
+    """True for the rows of a table of jobs whose `job_state` is `running`."""
+    alive = timedelta(seconds=ALIVE_S)
+    return and_(table.c.state == "running", table.c.alive_at.between(now - alive, now + alive))

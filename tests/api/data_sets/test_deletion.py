@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from api.data_sets.annotations import list_annotations
 from api.data_sets.definitions import create_data_set, find_data_set
 from api.data_sets.deletion import delete_data_set, delete_unused_files
-from api.data_sets.imports import finish_import, start_import
+from api.data_sets.imports import finish_import, show_import, start_import
 from api.data_sets.job_schemas import ImportResult
 from api.data_sets.job_states import ALIVE_S
 from api.errors import RequestError
@@ -144,6 +144,13 @@ def test_a_running_import_comes_first_and_an_abandoned_one_does_not_prevent_it(l
             delete(filled, name)
         else:
             delete(filled, name, NOW + timedelta(seconds=ALIVE_S + 1))
+
+
+def test_an_import_from_before_the_clock_was_set_back_does_not_prevent_it(labelled):
+    number = labelled.write(start_import, "parts.zip", "Ada", NOW)
+    before = NOW - timedelta(days=1)
+    assert labelled.read(show_import, number, before).state == "failed"
+    delete(labelled, now=before)
 
 
 @pytest.mark.parametrize("table", ["data_set_annotations", "data_set_versions"])
