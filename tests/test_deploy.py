@@ -30,6 +30,7 @@ from segdec.runtime.cli import EXIT_ERROR
 from segdec.runtime.identifiers import REVIEW
 from segdec.schemas import ModelIdentity
 from training.__main__ import build_parser
+from training.distribution.cluster import find_address_problem
 from training.distribution.interruption import EXIT_CODES
 from training.experiment_file import load_experiment
 
@@ -368,7 +369,10 @@ def test_workers_in_a_cluster_read_the_key_and_write_to_their_own_folder() -> No
     found = mounted(load(WORKER)["spec"]["template"]["spec"])
     assert found[str(options.key_file.parent)]["secret"]["secretName"] == "segdec-worker"
     assert "emptyDir" in found[str(options.folder)]
+    fields = {one["name"]: one["valueFrom"]["fieldRef"]["fieldPath"] for one in container["env"]}
+    assert fields == {"POD_NAME": "metadata.name", "POD_IP": "status.podIP"}
     assert options.name == "$(POD_NAME)"  # the service lists each pod
+    assert find_address_problem(options.address.replace("$(POD_IP)", "10.0.0.5")) is None
     assert container["resources"]["limits"][GPU] == "1"
     label = load(WORKER)["spec"]["selector"]["matchLabels"]
     assert label != load(BASE / "deployment.yaml")["spec"]["selector"]["matchLabels"]
