@@ -8,6 +8,7 @@ from functools import partial
 
 from sqlalchemy import Connection, RowMapping
 
+from api.causes import Cause, Failure, failure_columns
 from api.data_sets.definitions import find_data_set
 from api.data_sets.proposals import INTERRUPTED, show_run
 from api.data_sets.versions import create_version, take_snapshot
@@ -108,7 +109,7 @@ class ProposalsAfterTraining:
         if run is not None and run.started_at == order["run_started_at"]:
             if run.state == "running":
                 return False
-            if run.state == "failed" and run.error == INTERRUPTED:
+            if run.state == "failed" and run.error == INTERRUPTED.text:
                 return True
         await self._training.write(_change, order["job_id"], "ended", None)
         return False
@@ -116,8 +117,9 @@ class ProposalsAfterTraining:
     async def _start(self, order: RowMapping) -> None:
         job_id, data_set_id, who = order["job_id"], order["data_set_id"], order["ordered_by"]
         if order["starts"] >= MAX_STARTS:
-            error = f"The service was stopped {MAX_STARTS} times while it proposed labels. Start it again."
-            await self._training.write(_change, job_id, "failed", error)
+            text = f"The service was stopped {MAX_STARTS} times while it proposed labels. Start it again."
+            failure = Failure(text, Cause(code="proposals_stopped", values={"times": MAX_STARTS}))
+            await self._training.write(_change, job_id, "failed", failure)
             return
         try:
             asked = AskedModel(training_job=job_id)
@@ -127,13 +129,13 @@ class ProposalsAfterTraining:
             if error.status == 503:
                 raise
             if error.code != "proposals_running":  # then it is started after that run
-                await self._training.write(_change, job_id, "failed", str(error))
+                await self._training.write(_change, job_id, "failed", Failure.of(error))
         else:
             await self._training.write(_note_start, order, started_at)
 
 
-def _change(connection: Connection, job_id: int, state: str, error: str | None) -> None:
-    change_order(connection, job_id, state=state, error=error)
+def _change(connection: Connection, job_id: int, state: str, failure: Failure | None) -> None:
+    change_order(connection, job_id, state=state, **failure_columns(failure))
 
 
 def _note_start(connection: Connection, order: RowMapping, started_at: datetime) -> None:

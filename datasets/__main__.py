@@ -6,6 +6,7 @@ from pathlib import Path
 
 from datasets import commands
 from datasets.archives import ArchiveLimits
+from datasets.causes import writing_cause
 from datasets.layouts.toy import BRUSHED, CLASS_COUNTS, SURFACES
 from datasets.loading import LAYOUTS
 from datasets.sharding.packing import DEFAULT_SHARD_MB
@@ -22,7 +23,7 @@ INVERT_MASKS = "mask files are white where the photograph is good; see data.inve
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command given by `arguments`; exits with 2 after an error that the user can correct."""
     options = _parser().parse_args(arguments)
-    with clean_exit(group="train"):
+    with clean_exit(group="train"), writing_cause(options.error):
         if "max_pixels" in options:
             raise_pixel_limit(options.max_pixels)
         options.command(options)
@@ -32,6 +33,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m datasets", description="Write, inspect, split, pack and convert data sets."
     )
+    code = "write what an error is about, code and values, as JSON, for programs"
+    parser.add_argument("--error", type=Path, metavar="FILE", help=code)
     added = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_toy(added.add_parser("toy", help="write the synthetic toy set"))
     _add_inspect(added.add_parser("inspect", help="print statistics of a data set and draw a contact sheet"))

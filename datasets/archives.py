@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from zipfile import ZipFile, ZipInfo
 
+from datasets.causes import Cause, KnownError
 from datasets.listing import comparison_key, is_clutter
 from datasets.problems import list_names
 from segdec.errors import DatasetError
@@ -84,9 +85,10 @@ def unpack(
                 for path in progress(used):
                     _write(opened, files[path], folder / path)
     except zipfile.BadZipFile as error:
-        raise DatasetError(
+        raise KnownError(
             f"{archive.name} is not a zip file, or it is damaged ({error}). Expected a zip file: pack the "
-            "photographs again, and check that the copy is complete."
+            "photographs again, and check that the copy is complete.",
+            Cause("archive_damaged"),
         ) from error
     nested = [str(path) for path in files if path.suffix.lower() in NESTED_SUFFIXES]
     return [f"Archives in the archive are not unpacked: {list_names(nested)}."] * bool(nested)
@@ -97,27 +99,37 @@ def unpack(
 
 def _check_sizes(archive: Path, entries: Sequence[ZipInfo], limits: ArchiveLimits) -> None:
     total, packed = sum(entry.file_size for entry in entries), archive.stat().st_size
-    found = ""
     if len(entries) > limits.files:
         found = f"{len(entries):,} files and folders. Expected at most {limits.files:,}"
+        cause = Cause("archive_files", {"files": len(entries), "limit": limits.files})
     elif total > limits.unpacked_bytes:
         found = f"{total / 1e9:.1f} GB after unpacking. Expected at most {limits.unpacked_bytes / 1e9:g} GB"
+        cause = Cause(
+            "archive_unpacked", {"gigabytes": _gigabytes(total), "limit": _gigabytes(limits.unpacked_bytes)}
+        )
     elif total > limits.ratio * packed:
         found = (
             f"{total / 1e6:.0f} MB in {packed / 1e6:.3f} MB, more than {limits.ratio} to 1. Photographs "
             "never reach that"
         )
-    if found:
-        raise DatasetError(f"{archive.name} has {found}. Pack fewer photographs into an archive.")
+        cause = Cause("archive_ratio", {"ratio": limits.ratio})
+    else:
+        return
+    raise KnownError(f"{archive.name} has {found}. Pack fewer photographs into an archive.", cause)
 
 
 def _check_space(entries: Iterable[ZipInfo], out: Path) -> None:
     total, free = sum(entry.file_size for entry in entries), shutil.disk_usage(_existing(out)).free
     if total > free:
-        raise DatasetError(
+        raise KnownError(
             f"The archive has {total / 1e9:.1f} GB after unpacking, the disk of {out} {free / 1e9:.1f} GB. "
-            "Free space on the disk, or pack fewer photographs into an archive."
+            "Free space on the disk, or pack fewer photographs into an archive.",
+            Cause("archive_disk", {"gigabytes": _gigabytes(total), "free": _gigabytes(free)}),
         )
+
+
+def _gigabytes(size: int) -> float:
+    return round(size / 1e9, 1)
 
 
 def _existing(path: Path) -> Path:
@@ -129,25 +141,26 @@ def _path(entry: ZipInfo) -> PurePosixPath:
     name = entry.orig_filename.replace("\\", "/")  # archives of some Windows programs
     parts = name.removesuffix("/").split("/")
     mode = entry.external_attr >> 16
-    wrong = ""
+    file = _shown(name)
     if not name.isprintable() or len(name.encode(errors="replace")) > MAX_PATH_BYTES:
         wrong = "has a name that is too long, or with unprintable characters"
+        cause = Cause("archive_name", {"file": file})
     elif any(len(part.encode(errors="replace")) > MAX_NAME_BYTES for part in parts):
         wrong = f"has a name of more than {MAX_NAME_BYTES} bytes"
+        cause = Cause("archive_name", {"file": file})
     elif any(part.strip() in ("", ".", "..") for part in parts) or _DRIVE.match(name):
-        wrong = "lies outside of the archive's folder"
+        wrong, cause = "lies outside of the archive's folder", Cause("archive_outside", {"file": file})
     elif mode and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode) and stat.S_IFMT(mode):
-        wrong = "is a link or a device"
+        wrong, cause = "is a link or a device", Cause("archive_link", {"file": file})
     elif entry.flag_bits & _IS_ENCRYPTED:
-        wrong = "is encrypted"
+        wrong, cause = "is encrypted", Cause("archive_encrypted", {"file": file})
     elif entry.compress_type not in _METHODS:
         wrong = f"is compressed by method {entry.compress_type}, expected 8 (deflate) or 0"
-    if wrong:
-        raise DatasetError(
-            f"{name!r:.200} {wrong}. Expected an archive of plain files: pack the folder of photographs "
-            "again."
-        )
-    return PurePosixPath(*parts)
+        cause = Cause("archive_method", {"file": file})
+    else:
+        return PurePosixPath(*parts)
+    text = "Expected an archive of plain files: pack the folder of photographs again."
+    raise KnownError(f"{name!r:.200} {wrong}. {text}", cause)
 
 
 def _check_names(entries: Sequence[ZipInfo]) -> None:
@@ -170,7 +183,13 @@ def _check_names(entries: Sequence[ZipInfo]) -> None:
 
 def _same_name(one: str, other: str) -> DatasetError:
     same = "twice" if one == other else f"and {other!r:.200}, which differs only in case"
-    return DatasetError(f"The archive has the name {one!r:.200} {same}. Rename one of the two.")
+    cause = Cause("archive_same_name", {"file": _shown(one), "other": _shown(other)})
+    return KnownError(f"The archive has the name {one!r:.200} {same}. Rename one of the two.", cause)
+
+
+def _shown(name: str) -> str:
+    """The beginning of a name, with escapes for unprintable characters."""
+    return repr(name)[1:-1][:200]
 
 
 def _is_left_out(path: PurePosixPath) -> bool:
@@ -189,14 +208,16 @@ def _write(archive: ZipFile, entry: ZipInfo, path: Path) -> None:
                 written += len(chunk)
                 file.write(chunk)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise DatasetError(
+        raise KnownError(
             f"{entry.filename!r:.200} in the archive is damaged ({error}). Pack it again, and check that the "
-            "copy is complete."
+            "copy is complete.",
+            Cause("archive_file_damaged", {"file": _shown(entry.filename)}),
         ) from error
     if written != entry.file_size:
-        raise DatasetError(
+        raise KnownError(
             f"{entry.filename!r:.200} in the archive has {written} bytes, expected {entry.file_size}. Pack "
-            "it again."
+            "it again.",
+            Cause("archive_file_damaged", {"file": _shown(entry.filename)}),
         )
 
 

@@ -13,13 +13,14 @@ from typing import overload
 
 import numpy as np
 
+from datasets.causes import Cause, KnownError, cause_of
 from datasets.check_cache import SAVE_INTERVAL, CheckCache, CheckResult
 from datasets.mask_threshold import UnclearMaskError, advise
 from datasets.near_duplicates import normalized_thumbnail
 from datasets.problems import describe_causes, list_names
 from datasets.reading import Files, content_digest, decode, read_files
 from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample
-from segdec.errors import DatasetError, MissingExtraError, SegdecError
+from segdec.errors import MissingExtraError, SegdecError
 from segdec.images import BLANK_PALETTE, DEFAULT_MAX_PIXELS
 from segdec.imaging.integrity import is_webp
 
@@ -158,7 +159,7 @@ def _advised(problems: list[Problem]) -> list[Problem]:
     """Adds the threshold that fits most masks to the problems of unclear ones."""
     thresholds = [problem.threshold for problem in problems if isinstance(problem, UnclearMask)]
     return [
-        Problem(problem.place, f"{problem.text} {advise(thresholds)}", problem.name)
+        Problem(problem.place, f"{problem.text} {advise(thresholds)}", problem.name, problem.cause)
         if isinstance(problem, UnclearMask)
         else problem
         for problem in problems
@@ -233,9 +234,10 @@ class _RecordCheck:
         except MissingExtraError:
             raise
         except UnclearMaskError as error:
-            return UnclearMask(str(record.image_file), error.found, record.name, error.threshold)
+            cause = Cause("mask_unclear", {"mask": str(record.mask_file)})
+            return UnclearMask(str(record.image_file), error.found, record.name, cause, error.threshold)
         except SegdecError as error:
-            return Problem(str(record.image_file), str(error), record.name)
+            return Problem(str(record.image_file), str(error), record.name, cause_of(error))
         record = replace(record, shape=result.shape, digests=result.digests)
         return CheckedPhotograph(
             record,
@@ -289,16 +291,19 @@ def _check_class(record: Record, sample: Sample) -> None:
     defective = record.label > 0
     if sample.mask is None:
         if defective and record.supervision != "label":
-            raise DatasetError(
+            raise KnownError(
                 f"The photograph {record.image_file} shows a defect but has no mask. Draw one, or add this "
-                f"line to a supervision file to use the class alone: label  {record.name}"
+                f"line to a supervision file to use the class alone: label  {record.name}",
+                Cause("photograph_without_mask"),
             )
     elif bool(sample.mask.any()) != defective:
         above = f" (no value above {record.mask_threshold})" if defective and record.mask_threshold else ""
-        raise DatasetError(
+        values = {"mask": str(record.mask_file)}
+        raise KnownError(
             f"The mask {record.mask_file} marks {'no' if defective else 'a'} defect{above}, but its "
             f"photograph {record.image_file} is labelled {'defective' if defective else 'good'}. Correct the "
-            "mask or the class."
+            "mask or the class.",
+            Cause("mask_empty", values) if defective else Cause("mask_of_good", values),
         )
 
 
@@ -337,4 +342,9 @@ def _contradictions(classes: tuple[str, ...], photographs: Sequence[CheckedPhoto
                 f"The photograph {record.image_file} ({classes[record.label]}) is the same picture as "
                 f"{other.image_file} ({classes[other.label]}). Keep it in the correct class only."
             )
-            yield Problem(str(record.image_file), text, record.name)
+            values = {
+                "label": classes[record.label],
+                "other": other.name,
+                "other_label": classes[other.label],
+            }
+            yield Problem(str(record.image_file), text, record.name, Cause("same_picture", values))

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from datasets.causes import Cause
 from datasets.checking import ANY_WHITE_LEVEL
 from datasets.layouts.manifest import CLASSES_FILE
 from datasets.reading import decode, read_files
@@ -81,7 +82,7 @@ def _odd_name(record: Record) -> Problem:
         f"The name {record.name!r} or the group {record.group!r} has unprintable characters, so a manifest "
         "cannot hold it. Rename the photograph and its annotation."
     )
-    return Problem(str(record.image_file), text, record.name)
+    return Problem(str(record.image_file), text, record.name, Cause("photograph_name"))
 
 
 def _write_records(

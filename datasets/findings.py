@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from datasets.causes import Cause
 from datasets.checking import CheckedDataset, CheckedPhotograph, find_duplicates, is_flat
 from datasets.leaks import near_duplicates
 from datasets.near_duplicates import MAX_PHOTOGRAPHS, MIN_PHOTOGRAPHS
@@ -26,11 +27,13 @@ class Finding:
         kind: `problem`: it cannot be used; `equal`: equal pictures; `near_duplicates`: almost equal ones.
         names: The photographs.
         text: What was found.
+        cause: What the text is about, for other languages; None: it is shown as it is.
     """
 
     kind: Kind
     names: tuple[str, ...]
     text: str
+    cause: Cause | None = None
 
 
 def list_findings(checked: CheckedDataset) -> list[Finding]:
@@ -38,19 +41,20 @@ def list_findings(checked: CheckedDataset) -> list[Finding]:
 
     Near duplicates are searched among 10 to 10,000 photographs; those of one group are no finding.
     """
-    problems = [Finding("problem", (each.name,), each.text) for each in checked.dataset.problems]
+    problems = [Finding("problem", (each.name,), each.text, each.cause) for each in checked.dataset.problems]
     return [*problems, *_duplicates(checked), *_sizes(checked), *_one_colour(checked)]
 
 
 def write_findings(path: Path, findings: Sequence[Finding]) -> None:
-    """Writes findings as JSON lines with the keys kind, names and text."""
+    """Writes findings as JSON lines with the keys kind, names, text and cause."""
     write_text_atomic(path, "".join(json.dumps(asdict(finding)) + "\n" for finding in findings))
 
 
 def _duplicates(checked: CheckedDataset) -> Iterator[Finding]:
     equal = [_names(same) for same in find_duplicates(checked.photographs)]
     for names in equal:
-        yield Finding("equal", names, "These photographs have equal pixels. Keep one of them.")
+        text = "These photographs have equal pixels. Keep one of them."
+        yield Finding("equal", names, text, Cause("equal_photographs"))
     if not MIN_PHOTOGRAPHS <= len(checked.photographs) <= MAX_PHOTOGRAPHS:
         return
     for cluster in near_duplicates(checked.photographs):
@@ -59,7 +63,8 @@ def _duplicates(checked: CheckedDataset) -> Iterator[Finding]:
             text = (
                 "These photographs are almost equal. If they show one part, give them the same part, so that "
             )
-            yield Finding("near_duplicates", _names(cluster), text + "all of them are then in one split.")
+            text += "all of them are then in one split."
+            yield Finding("near_duplicates", _names(cluster), text, Cause("near_duplicates"))
 
 
 def _names(photographs: Sequence[CheckedPhotograph]) -> tuple[str, ...]:
@@ -76,10 +81,12 @@ def _sizes(checked: CheckedDataset) -> Iterator[Finding]:
     for each in checked.photographs:
         if (each.height, each.width) != (height, width):
             text = f"It has {each.width}×{each.height} pixels, most photographs {width}×{height}."
-            yield Finding("size", (each.record.name,), text)
+            values = {"size": f"{each.width}×{each.height}", "usual": f"{width}×{height}"}
+            yield Finding("size", (each.record.name,), text, Cause("unusual_size", values))
 
 
 def _one_colour(checked: CheckedDataset) -> Iterator[Finding]:
     for each in checked.photographs:
         if each.blank or is_flat(each):
-            yield Finding("one_colour", (each.record.name,), "It shows one colour and nothing else.")
+            text = "It shows one colour and nothing else."
+            yield Finding("one_colour", (each.record.name,), text, Cause("one_colour"))

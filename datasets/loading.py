@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from datasets import file_systems
+from datasets.causes import Cause, KnownError
 from datasets.formats.annotation_files import FORMATS
 from datasets.layouts import (
     dagm,
@@ -181,9 +182,10 @@ def _usable(dataset: Dataset, place: str, *, strict: bool) -> Dataset:
 def _check_classes(dataset: Dataset, place: str) -> None:
     """Raises if a class has a reserved name; photographs that somebody is unsure about show no class."""
     for name in filter(is_reserved_class, dataset.classes):
-        raise DatasetError(
+        raise KnownError(
             f"'{place}' has the class '{name}', a name that is reserved. Expected names of defects: rename "
-            "the class, or label these photographs `ignore`, which leaves them out."
+            "the class, or label these photographs `ignore`, which leaves them out.",
+            Cause("reserved_class", {"name": name}),
         )
 
 
@@ -211,7 +213,7 @@ def _odd_name(record: Record) -> Problem:
         f"The name {record.name!r} starts or ends with a space, or holds a line break or bytes that are not "
         "UTF-8, so a split file cannot hold it. Rename the photograph and its mask."
     )
-    return Problem(str(record.image_file), text, record.name)
+    return Problem(str(record.image_file), text, record.name, Cause("photograph_name"))
 
 
 def _check_local(layout: str, root: str) -> None:

@@ -54,7 +54,7 @@ def format_problem(problem: Problem) -> str:
 
 
 def write_problems(path: Path, dataset: Dataset) -> None:
-    """Writes problems and dropped shapes as JSON lines with the keys place, text, name and left_out."""
+    """Writes problems and dropped shapes as JSON lines: place, text, name, cause and left_out."""
     found = [*((each, True) for each in dataset.problems), *((each, False) for each in dataset.dropped)]
     lines = (json.dumps({**asdict(problem), "left_out": left_out}) + "\n" for problem, left_out in found)
     write_text_atomic(path, "".join(lines))

@@ -11,10 +11,10 @@ from datasets.annotations.class_values import distinct_values, read_classes
 from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.inverted_mask import InvertedMask
+from datasets.causes import Cause, KnownError
 from datasets.mask_threshold import UnclearMaskError
 from datasets.sample import Record, Sample
 from datasets.shard_file import ShardFile, read_shard_files
-from segdec.errors import DatasetError
 from segdec.images import DEFAULT_MAX_PIXELS, decode_image, decode_mask_values, read_file
 
 
@@ -111,10 +111,13 @@ def _decode_mask(record: Record, data: bytes, shape: tuple[int, ...], max_pixels
         # Some annotation tools ignore the EXIF orientation of a photograph.
         rotated = values.shape == shape[::-1]
         hint = " If the annotation tool ignored the EXIF orientation, remove it." if rotated else ""
-        raise DatasetError(
-            f"The mask {record.mask_file} is {_size(values.shape)}, its photograph {record.image_file} is "
-            f"{_size(shape)}. Expected equal sizes: draw the mask on this photograph, or check that the two "
-            f"belong together.{hint}"
+        size, expected = _size(values.shape), _size(shape)
+        unit = "pixels (width × height)"
+        raise KnownError(
+            f"The mask {record.mask_file} is {size} {unit}, its photograph {record.image_file} is {expected} "
+            f"{unit}. Expected equal sizes: draw the mask on this photograph, or check that the two belong "
+            f"together.{hint}",
+            Cause("mask_of_other_size", {"mask": str(record.mask_file), "size": size, "expected": expected}),
         )
     if record.mask_threshold is None and record.mask_values is None:
         _check_values(record, values)
@@ -129,4 +132,4 @@ def _check_values(record: Record, mask: NDArray[np.uint8]) -> None:
 
 
 def _size(shape: tuple[int, ...]) -> str:
-    return f"{shape[1]}×{shape[0]} pixels (width × height)"
+    return f"{shape[1]}×{shape[0]}"

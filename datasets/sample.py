@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from datasets.causes import Cause
 from segdec.images import ImageFile
 
 Split = Literal["train", "val", "test"]
@@ -183,6 +184,8 @@ class Problem:
     """What arrived, what was expected, what to do."""
     name: str = ""
     """Name of the affected record; empty if unknown."""
+    cause: Cause | None = None
+    """What the text is about, for other languages; None: the text is shown as it is."""
 
 
 @dataclass(frozen=True)

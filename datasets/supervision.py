@@ -19,6 +19,7 @@ from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.inverted_mask import InvertedMask
 from datasets.annotations.labels import DEFECT, GOOD
+from datasets.causes import Cause
 from datasets.name_lists import NameLine, read_name_list, records_of_lines
 from datasets.sample import IGNORED, Dataset, MaskValues, Problem, Record, Supervision
 from segdec.errors import DatasetError
@@ -124,7 +125,8 @@ def _limited(record: Record, line: NameLine) -> Record | Problem:
         return replace(unmasked, supervision="label", digests=record.digests and record.digests[:1])
     if record.mask_file is None:
         text = f"The photograph '{record.name}' has no mask, but the line says '{line.word}'."
-        return Problem(line.place, f"{text} Draw one, or write 'label'.", record.name)
+        cause = Cause("supervision_without_mask", {"word": line.word})
+        return Problem(line.place, f"{text} Draw one, or write 'label'.", record.name, cause)
     if line.word == "mask":
         return record
     threshold = (record.mask_threshold or 0) if record.mask_values is None else None

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection
 
+from api.causes import Cause, Failure, JobError
 from api.data_sets.annotations import NewAnnotation, annotate
 from api.data_sets.converted_folder import ConvertedFolder, ConvertedPhotograph, LoadedPhotograph
 from api.data_sets.data_set_store import DataSetStore
@@ -19,7 +21,6 @@ from api.data_sets.imports import INTERRUPTED, finish_import, keep_alive, start_
 from api.data_sets.job_schemas import ImportProblem, ImportResult, JobState
 from api.data_sets.photographs import add_photograph, find_photograph
 from segdec.config import GOOD
-from segdec.errors import DatasetError
 
 ARCHIVE, UNPACKED, CONVERTED, PROBLEMS = "archive.zip", "unpacked", "converted", "problems.jsonl"
 DISK_SPACE_FACTOR = 3
@@ -56,7 +57,7 @@ class ArchiveImport:
 
     Attributes:
         result: What was done so far.
-        interrupted: Text for the user if the service ends before the import.
+        interrupted: For the user if the service ends before the import.
 
     Args:
         store: The data sets.
@@ -110,10 +111,10 @@ class ArchiveImport:
         keep_alive(connection, number, self.result, now)
 
     def finish_row(
-        self, connection: Connection, number: int, state: JobState, error: str | None, now: datetime
+        self, connection: Connection, number: int, state: JobState, failure: Failure | None, now: datetime
     ) -> None:
         """States the end of the import."""
-        self.result = self.result.model_copy(update={"error": error})
+        self.result = self.result.with_failure(failure)
         finish_import(connection, number, state, self.result, now)
 
     async def _read_archive(self) -> None:
@@ -134,10 +135,13 @@ class ArchiveImport:
         limit = min(self._options.max_bytes, space.usable // DISK_SPACE_FACTOR)
         try:
             return await self._run("unpack", ARCHIVE, UNPACKED, "--max-gb", f"{limit / 1e9:.9f}")
-        except DatasetError as error:
-            if limit == self._options.max_bytes:
+        except JobError as error:
+            if limit == self._options.max_bytes or error.cause.code != "archive_unpacked":
                 raise
-            raise DatasetError(f"{error} {space}") from error
+            unpacked = error.cause.values["gigabytes"]
+            values = {"gigabytes": unpacked, "free": space.free_gb, "reserved": space.reserved_gb}
+            cause = Cause(code="archive_unpacked_disk", values=values)
+            raise JobError(f"{error} {space}", cause) from error
 
     async def _run(self, *arguments: str) -> list[str]:
         """Runs a program; ends it if too little of the disk is free."""
@@ -154,21 +158,20 @@ class ArchiveImport:
         return await asyncio.to_thread(FreeSpace.measure, self._folder, self._options.free_share)
 
     async def _check_space(self, needed: int) -> None:
-        """Raises a DatasetError if the import must not write so many bytes more."""
+        """Raises a JobError if the import must not write so many bytes more."""
         space = await self._measure_space()
         if space.usable <= needed:
-            raise DatasetError(
+            raise JobError(
                 f"The import ended before it fills the disk. {space} Free space, or send fewer photographs "
-                "at once; those that were stored stay."
+                "at once; those that were stored stay.",
+                Cause(code="disk_almost_full", values={"free": space.free_gb, "reserved": space.reserved_gb}),
             )
 
     def _add_problems(self) -> None:
         path = self._folder / PROBLEMS
         if path.is_file():
             found = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-            self._report(
-                *(ImportProblem(name=one["name"], text=_without_folder(one["text"])) for one in found)
-            )
+            self._report(*map(_read_problem, found))
             self._count(left_out=sum(one["left_out"] for one in found))
 
     def _report(self, *problems: ImportProblem) -> None:
@@ -187,7 +190,11 @@ class ArchiveImport:
         for outcome in outcomes:
             self._count(**{outcome: 1})
         self._report(
-            *(ImportProblem(name=one.photograph.name, text=one.problem) for one in loaded if one.problem)
+            *(
+                ImportProblem(name=one.photograph.name, text=one.problem.text, cause=one.problem.cause)
+                for one in loaded
+                if one.problem is not None
+            )
         )
 
 
@@ -202,6 +209,16 @@ def _batches(photographs: Sequence[ConvertedPhotograph]) -> Iterator[list[Conver
             batch, size = [], 0
     if batch:
         yield batch
+
+
+def _read_problem(line: dict[str, Any]) -> ImportProblem:
+    """Reads a line of `PROBLEMS`."""
+    cause = line["cause"]
+    if cause is None:
+        cause = Cause(code="photograph_unusable" if line["left_out"] else "shape_unusable")
+    else:
+        cause = Cause(**cause).map_texts(_without_folder)
+    return ImportProblem(name=line["name"], text=_without_folder(line["text"]), cause=cause)
 
 
 def _without_folder(text: str) -> str:

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection
 
+from api.causes import Cause, Failure
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.job_schemas import JobState
 from api.errors import RequestError
@@ -23,7 +24,7 @@ KEEP_ALIVE_S = 10.0
 """Time between two notes in the database that a job is running."""
 MAX_WAITING = 4
 """Jobs that wait or run; more get a 503."""
-BROKEN = "It failed: the service has an error, which is in its log."
+BROKEN = Failure("It failed: the service has an error, which is in its log.", Cause(code="internal_error"))
 logger = logging.getLogger(__name__)
 
 
@@ -31,10 +32,10 @@ class Job(Protocol):
     """A job with a row in the database. The methods about the row run in a writing transaction.
 
     Attributes:
-        interrupted: Text for the user if the service ends before the job.
+        interrupted: For the user if the service ends before the job.
     """
 
-    interrupted: str
+    interrupted: Failure
 
     async def run(self) -> None:
         """Does the work; raises a SegdecError or a RequestError with a text for the user."""
@@ -46,7 +47,7 @@ class Job(Protocol):
         """States that the job is running, and what it has done."""
 
     def finish_row(
-        self, connection: Connection, number: int, state: JobState, error: str | None, now: datetime
+        self, connection: Connection, number: int, state: JobState, failure: Failure | None, now: datetime
     ) -> None:
         """States the end of the job."""
 
@@ -121,25 +122,27 @@ class BackgroundJobs:
     async def _run(self, resources: ExitStack, number: int, job: Job) -> None:
         alive = asyncio.create_task(self._keep_alive(number, job))
         state: JobState = "failed"
-        error: str | None = None
+        failure: Failure | None = None
         try:
             async with self._one_at_a_time:
                 await job.run()
             state = "done"
         except (SegdecError, RequestError) as caught:
-            error = str(caught)
+            failure = Failure.of(caught)
         except OSError as caught:
-            error = f"The files cannot be written: {caught.strerror or caught}. Free space on the disk."
+            reason = caught.strerror or str(caught)
+            text = f"The files cannot be written: {reason}. Free space on the disk."
+            failure = Failure(text, Cause(code="files_not_written", values={"reason": reason}))
         except asyncio.CancelledError:
-            error = job.interrupted
+            failure = job.interrupted
         except Exception:
             logger.exception("The job %s of the data sets failed", number)
-            error = BROKEN
+            failure = BROKEN
         finally:
             alive.cancel()
             await asyncio.to_thread(resources.close)
         with suppress(RequestError):  # otherwise it is failed when it has not been kept alive
-            await self._store.write(job.finish_row, number, state, error, datetime.now(UTC))
+            await self._store.write(job.finish_row, number, state, failure, datetime.now(UTC))
 
     async def _keep_alive(self, number: int, job: Job) -> None:
         while True:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
+from api.causes import Cause, Failure
 from api.data_sets.checks import INTERRUPTED, ReadFinding, finish_check, keep_check_alive, start_check
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.import_program import ProgramLimits, run_datasets
@@ -23,7 +24,7 @@ class CheckJob:
     """One check.
 
     Attributes:
-        interrupted: Text for the user if the service ends before the check.
+        interrupted: For the user if the service ends before the check.
 
     Args:
         store: The data sets.
@@ -77,7 +78,18 @@ class CheckJob:
         names = {path: entry["name"] for entry in entries for path, _ in list_files(entry)}
         lines = (self._folder / FINDINGS).read_text("utf-8").splitlines()
         found = [json.loads(line) for line in lines]
-        return [{**one, "text": PATHS.sub(lambda path: f"'{names[path[1]]}'", one["text"])} for one in found]
+
+        def with_names(text: str) -> str:
+            return PATHS.sub(lambda path: f"'{names[path[1]]}'", text)
+
+        return [
+            {
+                **one,
+                "text": with_names(one["text"]),
+                "cause": one["cause"] and Cause(**one["cause"]).map_texts(with_names).model_dump(),
+            }
+            for one in found
+        ]
 
     def start_row(self, connection: Connection, now: datetime) -> int:
         """Adds the row of the check; raises as `start_check`."""
@@ -89,7 +101,7 @@ class CheckJob:
         keep_check_alive(connection, number, now)
 
     def finish_row(
-        self, connection: Connection, number: int, state: JobState, error: str | None, now: datetime
+        self, connection: Connection, number: int, state: JobState, failure: Failure | None, now: datetime
     ) -> None:
         """States the end of the check."""
-        finish_check(connection, number, state, self._findings, error, now)
+        finish_check(connection, number, state, self._findings, failure, now)

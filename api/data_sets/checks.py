@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
+from api.causes import Cause, Failure, failure_columns, read_failure
 from api.data_sets.definitions import find_data_set
 from api.data_sets.job_schemas import DataSetCheck, Finding, FoundPhotograph, JobState
 from api.data_sets.job_states import job_state
@@ -14,10 +15,12 @@ from api.records.tables import data_set_checks, data_set_photographs
 
 MAX_SHOWN = 500
 """Findings in an answer."""
-INTERRUPTED = "The service was stopped during the check. Start it again."
+INTERRUPTED = Failure(
+    "The service was stopped during the check. Start it again.", Cause(code="check_interrupted")
+)
 table, photographs = data_set_checks.c, data_set_photographs.c
 ReadFinding = dict[str, Any]
-"""A line that `python -m datasets findings` writes: kind, names, text."""
+"""A line that `python -m datasets findings` writes: kind, names, text, cause."""
 
 
 def start_check(connection: Connection, data_set_id: int, checked: int, who: str, now: datetime) -> int:
@@ -47,11 +50,16 @@ def finish_check(
     data_set_id: int,
     state: JobState,
     findings: list[ReadFinding],
-    error: str | None,
+    failure: Failure | None,
     now: datetime,
 ) -> None:
     """States the end of a check."""
-    values = {"state": state, "finished_at": now, "findings": json.dumps(findings), "error": error}
+    values = {
+        "state": state,
+        "finished_at": now,
+        "findings": json.dumps(findings),
+        **failure_columns(failure),
+    }
     connection.execute(update(data_set_checks).where(table.data_set_id == data_set_id).values(values))
 
 
@@ -67,6 +75,7 @@ def show_check(connection: Connection, data_set_id: int, now: datetime) -> DataS
         return None
     state = job_state(row, now)
     is_interrupted = state != row["state"]
+    failure = INTERRUPTED if is_interrupted else read_failure(row)
     found: list[ReadFinding] = json.loads(row["findings"])
     return DataSetCheck(
         **{name: row[name] for name in ("started_at", "started_by", "checked")},
@@ -74,7 +83,8 @@ def show_check(connection: Connection, data_set_id: int, now: datetime) -> DataS
         finished_at=row["alive_at"] if is_interrupted else row["finished_at"],
         findings=_name(connection, data_set_id, found[:MAX_SHOWN]),
         found=len(found),
-        error=INTERRUPTED if is_interrupted else row["error"],
+        error=failure and failure.text,
+        error_cause=failure and failure.cause,
     )
 
 
@@ -94,6 +104,7 @@ def _name(connection: Connection, data_set_id: int, found: list[ReadFinding]) ->
             kind=one["kind"],
             photographs=[FoundPhotograph(id=ids[name], name=name) for name in one["names"] if name in ids],
             text=one["text"],
+            cause=one.get("cause"),
         )
         for one in found
     ]

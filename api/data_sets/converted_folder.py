@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from api.causes import Failure
 from api.data_sets.class_masks import IGNORED, make_class_mask
 from api.data_sets.new_file import NewFile
 from api.data_sets.photographs import NewPhotograph
@@ -50,14 +51,14 @@ class LoadedPhotograph:
         label: None: not labelled.
         mask: Mask with the classes of the data set; None: none.
         is_boxes: As in `ConvertedPhotograph`.
-        problem: Why the annotation cannot be used; empty: it can.
+        problem: Why the annotation cannot be used; None: it can.
     """
 
     photograph: NewPhotograph
     label: str | None
     mask: NewFile | None
     is_boxes: bool
-    problem: str = ""
+    problem: Failure | None = None
 
 
 class ConvertedFolder:
@@ -123,7 +124,7 @@ class ConvertedFolder:
         try:
             mask = make_class_mask(pixels, label, classes)
         except RequestError as error:
-            return LoadedPhotograph(new, None, None, is_boxes=False, problem=str(error))
+            return LoadedPhotograph(new, None, None, is_boxes=False, problem=Failure.of(error))
         return LoadedPhotograph(new, label, mask, photograph.is_boxes and mask is not None)
 
 

@@ -36,11 +36,21 @@ class FreeSpace:
         if needed > self.usable:
             raise no_space(what, f"{needed / 1e9:.3f} GB are needed. {self}")
 
+    @property
+    def free_gb(self) -> float:
+        """Free space, in gigabytes with one decimal."""
+        return round(self.disk.free / 1e9, 1)
+
+    @property
+    def reserved_gb(self) -> float:
+        """Space that data sets leave free, in gigabytes with one decimal."""
+        return round(self.disk.reserve(self.share) / 1e9, 1)
+
     def __str__(self) -> str:
         """A sentence for the user."""
         share = f"{100 * FREE_SHARE_FACTOR * self.share:.3g}%"
-        kept = f"{self.disk.reserve(self.share) / 1e9:.1f} GB, {share} of it, stay free for inspections"
-        free = f"{self.disk.free / 1e9:.1f} GB free"
+        kept = f"{self.reserved_gb:.1f} GB, {share} of it, stay free for inspections"
+        free = f"{self.free_gb:.1f} GB free"
         return f"The disk of the record has {free}; {kept} (half of record_free_share)."
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from segdec.errors import DatasetError
+from api.causes import Cause, JobError
 from segdec.runtime.cli import EXIT_ERROR
 
 ROOT = Path(__file__).parents[2]
@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[2]
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 MEMORY_ERRORS = ("MemoryError", "Insufficient memory", "Cannot allocate memory", "failed to map segment")
 """Of Python, OpenCV, the system, and libraries that are loaded."""
+ERROR = "error.json"
+"""File for the cause of an error, in the folder of the program."""
 MAX_MESSAGE = 4000
 """Characters of the program's error that are kept."""
 
@@ -36,9 +38,10 @@ async def run_datasets(folder: Path, limits: ProgramLimits, *arguments: str) -> 
     """Runs `python -m datasets` in `folder`; returns its notes and warnings. A cancellation kills it.
 
     Raises:
-        DatasetError: If the program reports an error, needs more memory or time, or is missing.
+        JobError: If the program reports an error, needs more memory or time, or is missing.
     """
-    command = ["-P", "-m", "api.data_sets.limited_program", str(limits.memory_bytes), "datasets", *arguments]
+    command = ["-P", "-m", "api.data_sets.limited_program", str(limits.memory_bytes), "datasets"]
+    command += ["--error", ERROR, *arguments]
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *command,
@@ -54,8 +57,10 @@ async def run_datasets(folder: Path, limits: ProgramLimits, *arguments: str) -> 
             printed = await _read_end(process.stderr)
             code = await process.wait()
     except TimeoutError:
-        raise DatasetError(
-            f"Reading took more than {limits.seconds / 60:g} minutes. Send fewer photographs at once."
+        minutes = limits.seconds / 60
+        raise JobError(
+            f"Reading took more than {minutes:g} minutes. Send fewer photographs at once.",
+            Cause(code="reading_too_slow", values={"minutes": minutes}),
         ) from None
     finally:
         if process.returncode is None:
@@ -66,7 +71,7 @@ async def run_datasets(folder: Path, limits: ProgramLimits, *arguments: str) -> 
     if code == 0:
         words = ("note: ", "warning: ")
         return [line.partition(": ")[2] for line in text.splitlines() if line.startswith(words)]
-    raise DatasetError(_explain(code, text, limits))
+    raise _explain(code, text, limits, await asyncio.to_thread(read_cause, folder / ERROR))
 
 
 async def _read_end(stream: asyncio.StreamReader) -> bytes:
@@ -77,21 +82,35 @@ async def _read_end(stream: asyncio.StreamReader) -> bytes:
     return kept
 
 
-def _explain(code: int, text: str, limits: ProgramLimits) -> str:
+def read_cause(path: Path) -> Cause:
+    """Returns what the error of a program is about."""
+    return Cause.model_validate_json(path.read_bytes()) if path.exists() else Cause(code="unreadable_data")
+
+
+def _explain(code: int, text: str, limits: ProgramLimits, cause: Cause) -> JobError:
+    """Returns the error of a program that failed; `cause` is that of its own error."""
     if code == EXIT_ERROR and (start := text.rfind("error: ")) >= 0:
-        return text[start + len("error: ") :].strip()[:MAX_MESSAGE]
+        found = text[start + len("error: ") :].strip()[:MAX_MESSAGE]
+        return JobError(found, cause)
     if code < 0 or any(words in text for words in MEMORY_ERRORS):
-        return (
-            f"Reading needed more than {limits.memory_bytes / 1e9:.1f} GB of memory, or more than the "
-            "machine has. Send fewer or smaller photographs at once."
+        gigabytes = limits.memory_bytes / 1e9
+        return JobError(
+            f"Reading needed more than {gigabytes:.1f} GB of memory, or more than the machine has. Send "
+            "fewer or smaller photographs at once.",
+            Cause(code="reading_memory", values={"gigabytes": round(gigabytes, 1)}),
         )
     if "No module named" in text:
-        return (
+        return JobError(
             "The package 'datasets' or a package that it needs is not installed with the service. Install "
-            "the service as the Dockerfile does."
+            "the service as the Dockerfile does.",
+            Cause(code="reading_not_installed"),
         )
     last = text.strip().splitlines()[-1:] or [f"exit code {code}"]
-    return f"Reading failed: {last[0][:MAX_MESSAGE]}. This is an error of the program; please report it."
+    line = last[0][:MAX_MESSAGE]
+    return JobError(
+        f"Reading failed: {line}. This is an error of the program; please report it.",
+        Cause(code="reading_failed", values={"line": line}),
+    )
 
 
 def _environment(folder: Path) -> dict[str, str]:

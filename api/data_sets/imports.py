@@ -4,6 +4,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
+from api.causes import Cause, Failure
 from api.data_sets.definitions import find_data_set
 from api.data_sets.job_schemas import DataSetImport, ImportList, ImportResult, JobState
 from api.data_sets.job_states import job_state
@@ -12,8 +13,9 @@ from api.records.queries import add_audit_entry
 from api.records.tables import data_set_imports
 
 MAX_LISTED = 100
-INTERRUPTED = (
-    "The service was stopped during the import. Send the archive again: photographs stored before stay."
+INTERRUPTED = Failure(
+    "The service was stopped during the import. Send the archive again: photographs stored before stay.",
+    Cause(code="import_interrupted"),
 )
 table = data_set_imports.c
 
@@ -90,5 +92,5 @@ def _make_import(row: RowMapping, now: datetime) -> DataSetImport:
     result = ImportResult.model_validate_json(row["result"])
     if job_state(row, now) != row["state"]:
         values |= {"state": "failed", "finished_at": row["alive_at"]}
-        result = result.model_copy(update={"error": INTERRUPTED})
+        result = result.with_failure(INTERRUPTED)
     return DataSetImport(**values, result=result)

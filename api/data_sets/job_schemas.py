@@ -1,10 +1,11 @@
 """Answers about imports, checks and proposals, as JSON."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
+from api.causes import Cause, Failure
 from segdec.schemas import AnswerPart
 
 JobState = Literal["running", "done", "failed"]
@@ -16,6 +17,7 @@ class ImportProblem(AnswerPart):
 
     name: str = Field(description="of the photograph; empty if unknown")
     text: str = Field(description="what is wrong, and what to do")
+    cause: Cause | None = Field(None, description="of the text")
 
 
 class ImportResult(AnswerPart):
@@ -33,6 +35,12 @@ class ImportResult(AnswerPart):
     problems: list[ImportProblem] = Field([], description="the first 200")
     notes: list[str] = Field([], description="how the archive was read")
     error: str | None = Field(None, description="why the import failed")
+    error_cause: Cause | None = Field(None, description="of the error")
+
+    def with_failure(self, failure: Failure | None) -> Self:
+        """Returns the result with why the import failed; None: it did not."""
+        update = {"error": failure and failure.text, "error_cause": failure and failure.cause}
+        return self.model_copy(update=update)
 
 
 class DataSetImport(AnswerPart):
@@ -69,6 +77,7 @@ class Finding(AnswerPart):
     )
     photographs: list[FoundPhotograph] = Field(description="without those that were removed meanwhile")
     text: str
+    cause: Cause | None = Field(description="of the text")
 
 
 class DataSetCheck(AnswerPart):
@@ -82,6 +91,7 @@ class DataSetCheck(AnswerPart):
     findings: list[Finding] = Field(description="the first 500")
     found: int = Field(description="number of findings")
     error: str | None = Field(description="why the check failed")
+    error_cause: Cause | None = Field(description="of the error")
 
 
 class ProposalRun(AnswerPart):
@@ -98,7 +108,9 @@ class ProposalRun(AnswerPart):
     proposed: int = Field(description="the others are labelled meanwhile, or left out")
     left_out: int = Field(description="could not be inspected")
     problem: str | None = Field(description="of the first photograph that was left out")
+    problem_cause: Cause | None = Field(description="of the problem, with the name of the photograph")
     error: str | None = Field(description="why the run failed")
+    error_cause: Cause | None = Field(description="of the error")
 
 
 class ProposingModelChoice(AnswerPart):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
+from api.causes import Cause, Failure
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.job_schemas import JobState
 from api.data_sets.labelling_order import describe_photograph, order_photographs
@@ -42,7 +43,7 @@ class ProposalJob:
     """One run.
 
     Attributes:
-        interrupted: Text for the user if the service ends before the run.
+        interrupted: For the user if the service ends before the run.
         started_at: Time of the start, which identifies the run; set by `start_row`.
 
     Args:
@@ -96,7 +97,7 @@ class ProposalJob:
             proposal = await self._propose(photograph, find_model())
         except (ImageError, RequestError) as error:
             _check_unusable(error)
-            await self._leave_out(photograph, str(error))
+            await self._leave_out(photograph, error)
         else:
             now = datetime.now(UTC)
             await self._store.write(
@@ -136,8 +137,9 @@ class ProposalJob:
         now = datetime.now(UTC)
         await self._store.write(order_proposals, self._data_set_id, self.started_at, ids, different, now)
 
-    async def _leave_out(self, photograph: ListedPhotograph, error: str) -> None:
-        problem = f"{photograph.name}: {error}"
+    async def _leave_out(self, photograph: ListedPhotograph, error: ImageError | RequestError) -> None:
+        values = {"name": photograph.name, "detail": str(error)}
+        problem = Failure(f"{photograph.name}: {error}", Cause(code=error.code, values=values))
         await self._store.write(leave_out, self._data_set_id, self.started_at, problem, datetime.now(UTC))
 
     def start_row(self, connection: Connection, now: datetime) -> int:
@@ -151,10 +153,10 @@ class ProposalJob:
         keep_run_alive(connection, number, self.started_at, now)
 
     def finish_row(
-        self, connection: Connection, number: int, state: JobState, error: str | None, now: datetime
+        self, connection: Connection, number: int, state: JobState, failure: Failure | None, now: datetime
     ) -> None:
         """States the end of the run."""
-        finish_run(connection, number, self.started_at, state, error, now)
+        finish_run(connection, number, self.started_at, state, failure, now)
 
 
 def _check_unusable(error: ImageError | RequestError) -> None:

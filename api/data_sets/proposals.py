@@ -7,6 +7,7 @@ from datetime import datetime
 from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, exists, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
+from api.causes import Cause, Failure, dump_cause, failure_columns, load_cause, read_failure
 from api.data_sets.definitions import find_data_set
 from api.data_sets.job_schemas import JobState, ProposalRun
 from api.data_sets.job_states import job_state
@@ -17,7 +18,10 @@ from api.records.queries import add_audit_entry
 from api.records.tables import data_set_photographs, data_set_proposal_runs, data_set_proposals
 from segdec.schemas import ModelIdentity
 
-INTERRUPTED = "The service was stopped while it proposed labels. Start it again: proposals made before stay."
+INTERRUPTED = Failure(
+    "The service was stopped while it proposed labels. Start it again: proposals made before stay.",
+    Cause(code="proposals_interrupted"),
+)
 table, runs, photographs = data_set_proposals.c, data_set_proposal_runs.c, data_set_photographs.c
 
 
@@ -144,12 +148,12 @@ def order_proposals(
 
 
 def leave_out(
-    connection: Connection, data_set_id: int, started_at: datetime, problem: str, now: datetime
+    connection: Connection, data_set_id: int, started_at: datetime, problem: Failure, now: datetime
 ) -> None:
     """Counts a photograph that cannot be inspected; the first problem is kept. Raises as `add_proposal`."""
     _count(connection, data_set_id, started_at, now, left_out=1)
     first = update(data_set_proposal_runs).where(runs.data_set_id == data_set_id, runs.problem.is_(None))
-    connection.execute(first.values(problem=problem))
+    connection.execute(first.values(problem=problem.text, problem_cause=dump_cause(problem.cause)))
 
 
 def _count(
@@ -183,11 +187,11 @@ def finish_run(
     data_set_id: int,
     started_at: datetime,
     state: JobState,
-    error: str | None,
+    failure: Failure | None,
     now: datetime,
 ) -> None:
     """States the end of a run."""
-    values = {"state": state, "finished_at": now, "error": error}
+    values = {"state": state, "finished_at": now, **failure_columns(failure)}
     connection.execute(update(data_set_proposal_runs).where(_is_run(data_set_id, started_at)).values(values))
 
 
@@ -207,12 +211,15 @@ def show_run(connection: Connection, data_set_id: int, now: datetime) -> Proposa
         return None
     state = job_state(row, now)
     is_interrupted = state != row["state"]
+    failure = INTERRUPTED if is_interrupted else read_failure(row)
     names = ("started_at", "started_by", "model", "version", "photographs", "done", "proposed")
     return ProposalRun(
         **{name: row[name] for name in (*names, "left_out", "problem")},
         state=state,
         finished_at=row["alive_at"] if is_interrupted else row["finished_at"],
-        error=INTERRUPTED if is_interrupted else row["error"],
+        problem_cause=load_cause(row["problem_cause"]),
+        error=failure and failure.text,
+        error_cause=failure and failure.cause,
     )
 
 

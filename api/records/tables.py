@@ -500,8 +500,9 @@ data_set_checks = Table(
     Column("state", Text, nullable=False, doc="running, done or failed"),
     Column("finished_at", UtcDateTime),
     Column("checked", Integer, nullable=False, doc="number of photographs"),
-    Column("findings", Text, nullable=False, doc="JSON: kind, names and text of each"),
+    Column("findings", Text, nullable=False, doc="JSON: kind, names, text and cause of each"),
     Column("error", Text),
+    Column("error_cause", Text, doc="JSON: code and values of the error"),
 )
 """The latest check of each data set."""
 
@@ -521,7 +522,9 @@ data_set_proposal_runs = Table(
     Column("proposed", Integer, nullable=False),
     Column("left_out", Integer, nullable=False, doc="could not be inspected"),
     Column("problem", Text, doc="of the first photograph that was left out"),
+    Column("problem_cause", Text, doc="JSON: code and values of the problem"),
     Column("error", Text),
+    Column("error_cause", Text, doc="JSON: code and values of the error"),
 )
 """The latest run of a model on the photographs of each data set."""
 
@@ -595,6 +598,7 @@ proposal_orders = Table(
     Column("starts", Integer, nullable=False, doc="runs that were started: one, unless the service stopped"),
     Column("run_started_at", UtcDateTime, doc="of the latest run; null: none was started"),
     Column("error", Text, doc="why no run was started"),
+    Column("error_cause", Text, doc="JSON: code and values of the error"),
     Index("proposal_orders_by_data_set", "data_set_id", "job_id"),
     Index("proposal_orders_by_state", "state", "job_id"),
 )
@@ -631,6 +635,7 @@ training_workers = Table(
     Column("first_seen_at", UtcDateTime, nullable=False),
     Column("seen_at", UtcDateTime, nullable=False),
     Column("problem", Text, doc="why it gets no job"),
+    Column("problem_cause", Text, doc="JSON: code and values of the problem"),
     Column("address", Text, doc="`host:port` at which other workers reach its trainings"),
     Column("waits_until", UtcDateTime, doc="until then it can become a member of a joint job"),
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, exists, select
 
+from api.causes import load_cause
 from api.records.tables import data_sets, proposal_orders, training_jobs, training_members, training_workers
 from api.training_jobs import groups
 from api.training_jobs.jobs import ACTIVE, COLUMNS, find_job
@@ -112,6 +113,7 @@ def list_workers(connection: Connection) -> TrainingWorkerList:
         workers=[
             TrainingWorker(
                 **{name: row[name] for name in names},
+                problem_cause=load_cause(row["problem_cause"]),
                 machine=json.loads(row["machine"]),
                 job=places.get(row["name"], NO_JOB)[0],
                 rank=places.get(row["name"], NO_JOB)[1],

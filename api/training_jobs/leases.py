@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, or_, select
 
+from api.causes import Cause, dump_cause
 from api.data_sets.definitions import classes_of, find_data_set
 from api.data_sets.names import printable
 from api.data_sets.versions import find_version
@@ -33,13 +34,14 @@ an explanation; `released`: the worker stops, another one may continue.
 
 
 class Refusal(NamedTuple):
-    """Why a worker gets no job: a code for programs, a sentence for people.
+    """Why a worker gets no job: a code for programs, a sentence for people, its cause for other languages.
 
     Without a code the worker did nothing wrong: a job waits, but not for it alone.
     """
 
     code: Literal["worker_version", "worker_has_job"] | None
     text: str
+    cause: Cause
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def lease_job(connection: Connection, worker: Worker, now: datetime) -> LeasedJo
     note_worker(connection, worker, now)
     leased = _refuse_version(worker) or _lease_next(connection, worker, now)
     if isinstance(leased, Refusal):
-        change_worker(connection, worker.name, problem=leased.text)
+        change_worker(connection, worker.name, problem=leased.text, problem_cause=dump_cause(leased.cause))
     return leased
 
 
@@ -133,7 +135,8 @@ def _wait_for_others(
         member = groups.find_member_without_lease(connection, worker)
         return None if member is None else _lease_to_member(connection, member, now)
     text = f"The training job {joint['id']} is for {joint['machines']} machines; waiting now: {len(waiting)}."
-    return Refusal(None, text)
+    values = {"job": joint["id"], "machines": joint["machines"], "count": len(waiting)}
+    return Refusal(None, text, Cause(code="worker_waits", values=values))
 
 
 def _lease_to_member(connection: Connection, member: RowMapping, now: datetime) -> LeasedJob:
@@ -150,9 +153,13 @@ def _refuse_joint_job(connection: Connection, worker: Worker, now: datetime) -> 
         return None
     text = f"The training job {row['id']} is for {row['machines']} machines"
     if worker.address is None:
-        return Refusal(None, f"{text}, and this worker has no address: start it with --address HOST:PORT.")
+        text += ", and this worker has no address: start it with --address HOST:PORT."
+        values = {"job": row["id"], "machines": row["machines"]}
+        return Refusal(None, text, Cause(code="worker_without_address", values=values))
     known = groups.count_known(connection, now)
-    return Refusal(None, f"{text}; workers with an address that were heard of lately: {known}.")
+    text += f"; workers with an address that were heard of lately: {known}."
+    values = {"job": row["id"], "machines": row["machines"], "count": known}
+    return Refusal(None, text, Cause(code="too_few_workers", values=values))
 
 
 # === Refusals ===
@@ -165,7 +172,8 @@ def _refuse_version(worker: Worker) -> Refusal | None:
         f"The worker has version {worker.version[:40]!r}, the service {__version__}. Install the "
         "version of the service on the machine of the worker."
     )
-    return Refusal("worker_version", text)
+    values = {"version": worker.version[:40], "service": __version__}
+    return Refusal("worker_version", text, Cause(code="worker_version", values=values))
 
 
 def _refuse_second_job(connection: Connection, worker: Worker) -> Refusal | None:
@@ -179,7 +187,8 @@ def _refuse_second_job(connection: Connection, worker: Worker) -> Refusal | None
         f"After a restart it waits until that lease has ended, {LEASE_DURATION.total_seconds():.0f} s after "
         "its last report. Start a second worker with another --name."
     )
-    return Refusal("worker_has_job", text)
+    values = {"worker": worker.name, "job": held, "seconds": round(LEASE_DURATION.total_seconds())}
+    return Refusal("worker_has_job", text, Cause(code="worker_has_job", values=values))
 
 
 def _describe_lease(

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, case, func, insert, select, update
 
+from api.causes import load_cause
 from api.data_sets.definitions import find_data_set
 from api.data_sets.names import IGNORE
 from api.data_sets.splits import LEFT_OUT, TEST
@@ -143,4 +144,6 @@ def show_training(connection: Connection, data_set_id: int) -> ProposalTraining:
 def _make_order(row: RowMapping) -> ProposalOrder:
     names = ("ordered_at", "ordered_by", "state", "error", "model", "version", "job_state", "reason")
     minutes = JobSettings.model_validate_json(row["settings"]).minutes
-    return ProposalOrder(**{name: row[name] for name in names}, training_job=row["job_id"], minutes=minutes)
+    values = {name: row[name] for name in names}
+    cause = load_cause(row["error_cause"])
+    return ProposalOrder(**values, error_cause=cause, training_job=row["job_id"], minutes=minutes)

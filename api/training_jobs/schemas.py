@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from api.causes import Cause
 from segdec.schemas import AnswerPart
 
 JobState = Literal["queued", "leased", "running", "done", "failed", "cancelled"]
@@ -107,6 +108,7 @@ class ProposalOrder(AnswerPart):
         description="of the proposals. waiting: for the training; failed: they could not be started"
     )
     error: str | None = Field(description="why the proposals could not be started")
+    error_cause: Cause | None = Field(description="of the error")
 
 
 class ProposalTraining(AnswerPart):
@@ -150,6 +152,7 @@ class TrainingWorker(AnswerPart):
     first_seen_at: datetime
     seen_at: datetime
     problem: str | None = Field(description="why it got no job; null: none")
+    problem_cause: Cause | None = Field(description="of the problem")
     address: str | None = Field(
         description="at which other workers reach its trainings; null: it trains no job together with others"
     )

@@ -44,6 +44,7 @@ def note_worker(connection: Connection, worker: Worker, now: datetime) -> None:
         "seen_at": now,
         "waits_until": None,
         "problem": None,
+        "problem_cause": None,
     }
     statement = insert_into(connection.dialect.name, training_workers)
     statement = statement.on_conflict_do_update(index_elements=["name"], set_=values)

@@ -42,7 +42,7 @@ class CombinedMask:
                 sizes = " and ".join(f"{p.shape[1]}×{p.shape[0]}" for p in (combined, pixels))
                 raise ImageError(
                     f"{self} have {sizes} pixels (width × height). Expected masks of one size.",
-                    code="invalid_image",
+                    code="masks_of_different_sizes",
                 )
             if value is not None:
                 combined[pixels > 0] = value

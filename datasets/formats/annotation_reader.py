@@ -22,6 +22,7 @@ from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.labelled_shape import LabelledShape, largest_class, read_annotated_size
 from datasets.annotations.labels import GOOD, class_names, is_defect
 from datasets.annotations.shapes import check_inside
+from datasets.causes import Cause, cause_of
 from datasets.formats.photograph_finder import PhotographFinder
 from datasets.listing import record_name
 from datasets.sample import (
@@ -95,9 +96,9 @@ class Annotation:
         return (({label for _, label in self.masks} or self.defect_labels) or stated) - {GOOD}
 
 
-def problem(place: str, text: str, name: str = "") -> Problem:
+def problem(place: str, text: str, name: str, cause: Cause) -> Problem:
     """Creates a problem; its text gets an upper-case first letter."""
-    return Problem(place, text[:1].upper() + text[1:], name)
+    return Problem(place, text[:1].upper() + text[1:], name, cause)
 
 
 class AnnotationReader:
@@ -172,7 +173,8 @@ class AnnotationReader:
         """
         outside = check_inside(shape.shape, annotation.height, annotation.width)
         if outside and not shape.may_exceed:
-            self.dropped.append(problem(place, f"{outside}: this part is cut off.", annotation.name))
+            cause = Cause("shape_cut_off", {"place": place})
+            self.dropped.append(problem(place, f"{outside}: this part is cut off.", annotation.name, cause))
         annotation.shapes.append(shape)
 
     @contextmanager
@@ -187,7 +189,8 @@ class AnnotationReader:
         try:
             yield
         except (ValueError, OSError, DatasetError) as error:
-            self.problems += [problem(place, self._text(error, advice), name) for name in names or [""]]
+            text, cause = self._text(error, advice), cause_of(error) or Cause("annotation_unusable")
+            self.problems += [problem(place, text, name, cause) for name in names or [""]]
 
     @contextmanager
     def drop_at(self, place: str, annotation: Annotation | None = None) -> Iterator[None]:
@@ -195,7 +198,8 @@ class AnnotationReader:
         try:
             yield
         except (ValueError, OSError, DatasetError) as error:
-            found = problem(place, self._text(error), annotation.name if annotation else "")
+            name, cause = annotation.name if annotation else "", Cause("shape_unusable")
+            found = problem(place, self._text(error), name, cause)
             if annotation:
                 annotation.dropped.append(found)
             else:
@@ -248,7 +252,8 @@ class AnnotationReader:
         for name, group in by_name.items():
             if len(group) > 1:
                 text = f"The photograph {group[0].photograph} has {len(group)} annotations. Keep one."
-                yield Problem(" and ".join(each.place for each in group), text, name)
+                places = " and ".join(each.place for each in group)
+                yield Problem(places, text, name, Cause("two_annotations", {"places": places}))
 
 
 def annotated_record(annotation: Annotation, classes: Sequence[str]) -> Record:

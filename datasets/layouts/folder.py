@@ -31,6 +31,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from datasets.annotations.labels import DEFECT, GOOD, class_names
+from datasets.causes import Cause
 from datasets.formats.annotation_files import FORMATS, Readers, read_annotation_files
 from datasets.formats.annotation_reader import Annotation, annotated_record, problem
 from datasets.formats.voc import is_class_mask
@@ -126,7 +127,8 @@ def _combine(
         try:
             combined.append(combine(own, classes[name], masks.get(name, [])))
         except ValueError as error:
-            problems.append(problem(own.place or str(own.photograph), f"{error}.", name))
+            place, cause = own.place or str(own.photograph), Cause("annotation_contradiction")
+            problems.append(problem(place, f"{error}.", name, cause))
     return combined, problems, [*notes, *more]
 
 
@@ -139,7 +141,7 @@ def _build(annotations: Sequence[Annotation], problems: Sequence[Problem]) -> Da
         try:
             found.append(annotated_record(each, names))
         except ValueError as error:
-            found.append(problem(each.place, f"{error}.", each.name))
+            found.append(problem(each.place, f"{error}.", each.name, Cause("annotation_contradiction")))
     dataset = Dataset(names, (), tuple(problems)).with_records(found)
     unstated = {each.name for each in annotations if each.folder_class is None}
     by_pixels = {each.name for each in annotations if each.masks or len(each.defect_labels) > 1}
@@ -154,7 +156,8 @@ def _one_for_each(readers: Readers, problems: list[Problem]) -> dict[str, Annota
             if (other := annotations.setdefault(each.name, each)) is not each:
                 places = f"{other.place} and {each.place}"
                 text = f"The photograph {each.photograph} has 2 annotations: {places}. Keep one."
-                problems.append(Problem(each.place, text, each.name))
+                cause = Cause("two_annotations", {"places": places})
+                problems.append(Problem(each.place, text, each.name, cause))
     return annotations
 
 
@@ -200,7 +203,7 @@ def _without_unmasked(dataset: Dataset, root: Path) -> Dataset:
             f"{root / MASKS / record.name}.png, move the photograph to '{GOOD}', or, to use the class alone, "
             f"add to {root / SUPERVISION_FILE}: {', '.join(lines)}."
         )
-        return Problem(str(record.image_file), text, record.name)
+        return Problem(str(record.image_file), text, record.name, Cause("photograph_without_mask"))
 
     return dataset.with_records(map(check, dataset.records))
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from datasets.annotations.labels import GOOD
+from datasets.causes import Cause, KnownError
 from datasets.formats.annotation_files import SUFFIXES
 from datasets.layouts.mask_pairing import separate_masks
 from datasets.listing import UNSUPPORTED_SUFFIXES, files_below, record_name, subfolders
@@ -55,9 +56,11 @@ def list_contents(folder: Path) -> FolderContents:
     unread = [str(path.relative_to(folder)) for path in files if path.suffix.lower() in UNREAD_SUFFIXES]
     advice = f" These files were not read: {list_names(unread)}. Unpack archives." if unread else ""
     if not photographs:
-        raise DatasetError(
-            f"The folder {folder} holds no photograph. Expected files of the types "
-            f"{', '.join(sorted(PHOTOGRAPH_SUFFIXES))}, good ones in {folder / GOOD}.{advice}"
+        types = ", ".join(sorted(PHOTOGRAPH_SUFFIXES))
+        raise KnownError(
+            f"The folder {folder} holds no photograph. Expected files of the types {types}, good ones in "
+            f"{folder / GOOD}.{advice}",
+            Cause("no_photographs", {"types": types}),
         )
     _check_one_product(folder)
     problems = list(_unsupported(folder, files, photographs))
@@ -85,9 +88,11 @@ def _check_one_product(root: Path) -> None:
     """Raises DatasetError if folders below `root` are data sets, as the categories of MVTec AD."""
     own = [folder.name for folder in subfolders(root) if (folder / TRAIN / GOOD).is_dir()]
     if len(own) > 1:
-        raise DatasetError(
-            f"The folder {root} holds several data sets: {', '.join(own)}. Give the folder of one, for "
-            f"example {root / own[0]}."
+        names = ", ".join(own)
+        raise KnownError(
+            f"The folder {root} holds several data sets: {names}. Give the folder of one, for example "
+            f"{root / own[0]}.",
+            Cause("several_data_sets", {"names": names}),
         )
 
 
@@ -98,7 +103,8 @@ def _unsupported(folder: Path, files: Sequence[Path], photographs: Sequence[Path
     for path in files:
         if path.suffix.lower() in UNSUPPORTED_SUFFIXES and path.with_suffix("") not in converted:
             text = f"{path} has an unsupported type. Expected {types}: convert or remove it."
-            yield Problem(str(path), text, record_name(folder, path))
+            cause = Cause("unsupported_file", {"file": str(path), "types": types})
+            yield Problem(str(path), text, record_name(folder, path), cause)
 
 
 def _is_converted(picture: Path) -> bool:
@@ -123,5 +129,6 @@ def _by_name(folder: Path, photographs: Sequence[Path], problems: list[Problem])
         name = record_name(folder, path)
         if (other := named.setdefault(name, path)) != path:
             text = f"Two photographs have the name '{name}': {other} and {path}. Rename one of them."
-            problems.append(Problem(str(path), text, name))
+            cause = Cause("same_photograph_name", {"file": str(path), "other": str(other)})
+            problems.append(Problem(str(path), text, name, cause))
     return named

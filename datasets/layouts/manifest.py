@@ -35,6 +35,7 @@ from pathlib import Path
 
 from datasets.annotations.labels import DEFECT, GOOD, class_names
 from datasets.annotations.manifest_file import read_manifest
+from datasets.causes import Cause
 from datasets.formats.annotation_reader import problem
 from datasets.layouts.manifest_row import ManifestRow, read_name, read_row
 from datasets.sample import IGNORED, Dataset, MaskValues, Problem, Record
@@ -235,4 +236,4 @@ def _shared(
 
 def _problem(path: Path, lines: Sequence[int], text: str, name: str) -> Problem:
     place = f"{path}, line{'s' if len(lines) > 1 else ''} {' and '.join(map(str, lines))}"
-    return problem(place, text, name)
+    return problem(place, text, name, Cause("manifest_line"))

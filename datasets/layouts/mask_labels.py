@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from datasets.causes import cause_of
 from datasets.sample import IGNORED, Dataset, Problem, Record
 from segdec.errors import ImageError
 from segdec.images import decode_mask_values, read_file
@@ -28,7 +29,7 @@ def _labelled(record: Record) -> Record | Problem:
     try:
         values = decode_mask_values(read_file(record.mask_file), str(record.mask_file))
     except ImageError as error:
-        return Problem(str(record.mask_file), str(error), record.name)
+        return Problem(str(record.mask_file), str(error), record.name, cause_of(error))
     counts = np.bincount(values.reshape(-1), minlength=256)
     if record.mask_values is not None:
         counts[IGNORED] = 0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from datasets.annotations.class_values import distinct_values
 from datasets.annotations.labels import GOOD, is_any_defect
+from datasets.causes import Cause
 from datasets.layouts.class_folders import MASKS, distinctive_parts, find_mask_folders
 from datasets.listing import comparison_key
 from datasets.sample import Problem
@@ -109,7 +110,8 @@ class MaskPairing:
             elif path.suffix.lower() in LOSSY_SUFFIXES:
                 text = f"The mask {path} has a lossy type, which changes values. Expected one of "
                 text += f"{', '.join(sorted(SUFFIXES))}: draw it again and save it as PNG."
-                problems.append(Problem(str(path), text, owners[0]))
+                cause = Cause("mask_lossy", {"mask": str(path), "types": ", ".join(sorted(SUFFIXES))})
+                problems.append(Problem(str(path), text, owners[0], cause))
             else:
                 stated = folder.name if ignored else self._stated_class(path, parts, owners[0])
                 found[owners[0]].append(MaskFile(path, stated))
@@ -154,17 +156,23 @@ class MaskPairing:
     def _unpaired(self, path: Path, owners: list[str]) -> Iterator[Problem]:
         """Yields a problem for a mask without a photograph, or for each of several possible photographs."""
         if not owners:
+            stem = _possible_stems(path.stem)[-1]
             text = (
-                f"has no photograph. Expected one named '{_possible_stems(path.stem)[-1]}' in the folder of"
+                f"The mask {path} has no photograph. Expected one named '{stem}' in the folder of its class: "
+                "add it, or remove the mask."
             )
-            yield Problem(str(path), f"The mask {path} {text} its class: add it, or remove the mask.")
+            cause = Cause("mask_without_photograph", {"mask": str(path), "stem": stem})
+            yield Problem(str(path), text, cause=cause)
         named = " or ".join(str(self._photographs[name]) for name in owners)
         for name in owners:
+            folder = str(self._root / MASKS / owners[0])
             text = (
                 f"The mask {path} may belong to {named}. "
-                f"Move it to a folder with the name of the class, such as {self._root / MASKS / owners[0]}."
+                f"Move it to a folder with the name of the class, such as {folder}."
             )
-            yield Problem(str(self._photographs[name]), text, name)
+            values = {"mask": str(path), "photographs": ", ".join(owners), "folder": folder}
+            cause = Cause("mask_of_several", values)
+            yield Problem(str(self._photographs[name]), text, name, cause)
 
 
 def _possible_stems(stem: str) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from datasets.causes import cause_of
 from datasets.listing import files
 from datasets.sample import Dataset, Problem, Record
 from segdec.errors import ImageError
@@ -82,7 +83,7 @@ def read_masks(found: Found, label: Callable[[Record, bool], Record | Problem]) 
             defect = mask is not None and decode_mask(read_file(mask), str(mask), threshold=threshold).any()
             return label(entry, bool(defect))
         except ImageError as error:
-            return Problem(str(entry.mask_file), str(error), entry.name)
+            return Problem(str(entry.mask_file), str(error), entry.name, cause_of(error))
 
     with ThreadPoolExecutor() as pool:
         return list(pool.map(read, found))

@@ -5,11 +5,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from datasets.annotations.labels import DEFECT, GOOD
+from datasets.causes import Cause, KnownError
 from datasets.formats.annotation_files import FORMATS
 from datasets.listing import photographs_below, record_name
 from datasets.problems import list_names
 from datasets.sample import Dataset, Problem, Record
-from segdec.errors import DatasetError
 from segdec.images import SUFFIXES
 
 IGNORE = "ignore"
@@ -26,7 +26,10 @@ def list_photographs(root: Path) -> Dataset:
     """
     found = [(record_name(root, path), path) for path in photographs_below(root)]
     if not found:
-        raise DatasetError(f"{root} has no photographs. Expected {', '.join(sorted(SUFFIXES))}.")
+        types = ", ".join(sorted(SUFFIXES))
+        raise KnownError(
+            f"{root} has no photographs. Expected {types}.", Cause("no_photographs", {"types": types})
+        )
     counts = Counter(name for name, _ in found)
     named = ((name if counts[name] == 1 else f"{name}{path.suffix}", path) for name, path in found)
     return Dataset((IGNORE,), tuple(Record(name, path, None, 0, group=name) for name, path in sorted(named)))
@@ -71,7 +74,8 @@ def resolve_unlabelled(
         note = f"{_count(unlabelled)}, left out, because annotation files have no photograph."
         return [], set(unlabelled), [note]
     if not (every or has_classes or has_problems):
-        raise DatasetError(_describe_no_class(root, len(unlabelled)) + advice)
+        cause = Cause("no_label_anywhere", {"photographs": len(unlabelled)})
+        raise KnownError(_describe_no_class(root, len(unlabelled)) + advice, cause)
     problems, good, left_out = [], [], []
     for name, path in unlabelled.items():
         beside = formats.get(path.parent, () if has_classes else every)
@@ -97,7 +101,7 @@ def _problem(root: Path, name: str, path: Path) -> Problem:
         f"The photograph {path} has no class: it is in no class folder and has neither a mask nor an "
         f"annotation. Move it to '{GOOD}' or to the folder of its defect in {root}."
     )
-    return Problem(str(path), text, name)
+    return Problem(str(path), text, name, Cause("photograph_without_class"))
 
 
 def _describe_no_class(root: Path, count: int) -> str:

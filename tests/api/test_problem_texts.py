@@ -2,25 +2,60 @@
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
 from tests.api.page_texts import API
 
-CODE_POSITIONS = {"RequestError": 1, "service_unavailable": 0}
-"""Functions that make an error, with the position of its code."""
-IN_COMPUTED_CODES = {
-    "review_off",
-    "labels_changed",
-    "thresholds_changed",
-    "truncated_image",
-    "not_found",
-    "draining",
-    "internal_error",
+CODE_POSITIONS = {
+    "RequestError": 1,
+    "service_unavailable": 0,
+    "ImageError": 1,
+    "Cause": 0,
+    "ProblemResponse": 2,
 }
-"""Codes that the calls do not state."""
+"""Functions that make an error, or what is stored about one, with the position of its code."""
+COMPUTED = {
+    # A code that is passed on is stated elsewhere.
+    "api/causes.py": {"self.code": [], "error.code": []},
+    "api/data_sets/proposal_job.py": {"error.code": []},
+    "api/errors.py": {"code": [], "error.code": []},
+    "api/inspection/encoded_photograph.py": {"error.code": []},
+    "api/protocol_v2/input_tensors.py": {"code": ["bad_parameter", "bad_json"]},
+    "api/routes/v2.py": {"error.code": []},
+    "datasets/causes.py": {"error.code": []},
+    # These are stated here.
+    "api/accounts/access.py": {"f'{key_role}_off'": ["review_off", "admin_off", "predict_off", "train_off"]},
+    "api/accounts/keys.py": {
+        "code": ["missing_key", "unknown_key"],
+        "f'{role}_off'": ["review_off", "admin_off", "predict_off", "train_off"],
+        "f'not_{role}'": ["not_review", "not_admin", "not_predict", "not_train"],
+    },
+    "api/data_sets/archive_import.py": {
+        "'photograph_unusable' if line['left_out'] else 'shape_unusable'": [
+            "photograph_unusable",
+            "shape_unusable",
+        ]
+    },
+    "api/inspection/admission.py": {"self.code": ["log_ins_full", "queue_full", "exports_full"]},
+    "api/middleware/cross_site.py": {"CODE": ["cross_site"]},
+    "api/models/file_update.py": {
+        "f'{self.kind}_changed'": ["labels_changed", "thresholds_changed"],
+        "f'{self.kind}_fixed'": ["labels_fixed", "thresholds_fixed"],
+    },
+    "api/models/labels.py": {"code": ["no_candidate", "no_previous"]},
+    "api/records/record.py": {"f'picture_{state}'": ["picture_expiring", "picture_expired", "picture_lost"]},
+    "api/routes/training_jobs.py": {"code": ["no_report", "no_predictions"]},
+    "api/routes/training_workers.py": {"leased.code": ["worker_version", "worker_has_job"]},
+    "api/service.py": {"code": ["draining", "stalled", "not_ready"]},
+    "segdec/imaging/integrity.py": {"code": ["truncated_image", "corrupt_image"]},
+    "segdec/imaging/tiff_directory.py": {"code": ["corrupt_image", "too_many_pixels", "unsupported_type"]},
+    "segdec/imaging/tiff_samples.py": {
+        "f'unsupported_{code}'": ["unsupported_depth", "unsupported_channels"]
+    },
+}
+"""Codes that are computed, by module and expression."""
 OF_PROGRAMS = {
     *("bad_base64", "bad_form", "bad_header_length", "bad_json", "bad_path", "bad_predictions", "bad_tensor"),
     *("chunk_not_found", "damaged_chunk", "event_not_found", "event_waits", "file_not_found"),
@@ -34,47 +69,113 @@ OF_PROGRAMS = {
     ),
     *("too_many_files", "too_many_images", "too_many_values", "two_models", "unknown_tensor"),
     *("unsupported_content_encoding", "mask_size", "nothing_inspected"),
+    *("client_gone", "cross_site", "unknown_host"),
 }
 """Errors of machines, of workers, and of requests that the pages do not make."""
 
 
-def codes(source: str) -> Iterator[str]:
-    """Yields the codes of errors that a module states."""
+def code_expressions(source: str) -> Iterator[ast.expr]:
+    """Yields the expressions in a module that are codes of errors."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        stated = [one.value for one in node.keywords if one.arg == "code" and name == "ImageError"]
         if name in CODE_POSITIONS:
-            stated += node.args[CODE_POSITIONS[name] :][:1]
-        yield from (
-            one.value for one in stated if isinstance(one, ast.Constant) and isinstance(one.value, str)
-        )
+            yield from node.args[CODE_POSITIONS[name] :][:1]
+            yield from (one.value for one in node.keywords if one.arg == "code")
 
 
-def modules() -> list[Path]:
-    segdec = API.parent / "segdec"
+def codes(source: str, computed: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yields the codes of errors that a module states; `computed` has those of its other expressions."""
+    for found in code_expressions(source):
+        if isinstance(found, ast.Constant) and isinstance(found.value, str):
+            yield found.value
+        else:
+            yield from computed[ast.unparse(found)]
+
+
+def modules() -> Iterator[tuple[str, str]]:
+    """Yields name and source of the modules whose errors a page can show."""
+    root = API.parent
     read = ("images.py", "imaging/*.py", "inference/*.py", "mask_decoding.py")
-    return [*API.rglob("*.py"), *(path for pattern in read for path in segdec.glob(pattern))]
+    found = [*API.rglob("*.py"), *(root / "datasets").rglob("*.py")]
+    found += [path for pattern in read for path in (root / "segdec").glob(pattern)]
+    return ((path.relative_to(root).as_posix(), path.read_text("utf-8")) for path in found)
+
+
+SCRIPTS = "problem_text.js", "job_problem_texts.js"
 
 
 @pytest.fixture(scope="module")
-def translated() -> set[str]:
-    script = (API / "static/shared/problem_text.js").read_text("utf-8")
-    found = re.findall(r"^  (\w+): \(\w*\) => translate", script, re.MULTILINE)
-    assert len(found) == len(set(found)), "a code has two texts"
-    return set(found)
+def translated() -> dict[str, set[str]]:
+    """The names of the values in the text of each code."""
+    found: list[tuple[str, str]] = []
+    for script in SCRIPTS:
+        source = (API / "static/shared" / script).read_text("utf-8")
+        found += re.findall(r"^  (\w+): \(\w*\) => translate\((.*)\),$", source, re.MULTILINE)
+    assert len(found) == len(dict(found)), "a code has two texts"
+    return {code: set(re.findall(r"\{(\w+)\}", text)) for code, text in found}
 
 
 def test_each_error_of_the_pages_has_a_text(translated):
-    stated = {code for path in modules() for code in codes(path.read_text("utf-8"))}
-    assert len(stated) > 100
-    missing = stated - translated - OF_PROGRAMS
-    assert missing == set(), "Add them to api/static/shared/problem_text.js."
-    assert translated - stated == IN_COMPUTED_CODES, "No error has these codes."
-    assert OF_PROGRAMS - stated == set() and OF_PROGRAMS & translated == set()
+    stated = {code for name, source in modules() for code in codes(source, COMPUTED.get(name, {}))}
+    assert len(stated) > 150
+    missing = stated - translated.keys() - OF_PROGRAMS
+    assert missing == set(), "Add them to api/static/shared/problem_text.js or job_problem_texts.js."
+    assert translated.keys() - stated == {"not_found"}, "No error has these codes."  # of the framework
+    assert OF_PROGRAMS - stated == set() and OF_PROGRAMS & translated.keys() == set()
+
+
+def test_no_computed_code_is_listed_that_no_module_has():
+    expressions = {name: {ast.unparse(one) for one in code_expressions(source)} for name, source in modules()}
+    listed = ((name, one) for name, computed in COMPUTED.items() for one in computed)
+    assert [(name, one) for name, one in listed if one not in expressions[name]] == []
+
+
+# === Values ===
+
+
+def stored_values(source: str) -> Iterator[tuple[str, set[str]]]:
+    """Yields code and values of each `Cause` in a module; the values are a dict, or a name of one."""
+    tree = ast.parse(source)
+    assigned = [
+        (node.lineno, node.targets[0].id, node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    ]
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "Cause":
+            continue
+        given = {keyword.arg: keyword.value for keyword in node.keywords}
+        code, values = [*node.args, *given.values(), ast.Dict([], [])][:2]
+        if isinstance(code, ast.Constant):
+            if isinstance(values, ast.Name):
+                before = (one for one in assigned if one[0] < node.lineno and one[1] == values.id)
+                values = max(before, key=lambda one: one[0])[2]
+            assert isinstance(values, ast.Dict), f"line {node.lineno}: the values are not a dict"
+            yield code.value, {ast.literal_eval(key) for key in values.keys}
+
+
+def test_stored_errors_have_the_values_of_their_texts(translated):
+    given = [found for name, source in modules() if "Cause(" in source for found in stored_values(source)]
+    assert len(given) > 50
+    assert [(code, translated[code] - names) for code, names in given if translated[code] - names] == []
+
+
+# === The tests themselves ===
 
 
 def test_codes_are_found():
-    source = 'RequestError(404, "a", "b")\nservice_unavailable("c", "d", 1)\nImageError("e", code="f")'
-    assert list(codes(source)) == ["a", "c", "f"]
+    source = """RequestError(404, "a", "b")
+service_unavailable("c", "d", 1)
+ImageError("e", code="f")
+Cause("g", {"h": 1})
+Cause(code="i")
+RequestError(404, f"not_{role}", "j")"""
+    assert list(codes(source, {"f'not_{role}'": ["k", "l"]})) == ["a", "c", "f", "g", "i", "k", "l"]
+    with pytest.raises(KeyError):
+        list(codes(source, {}))
+    assert list(stored_values('values = {"a": 1}\nCause("b", values)\nCause(code="c")')) == [
+        ("b", {"a"}),
+        ("c", set()),
+    ]

@@ -3,6 +3,7 @@
 import { byId, createElement } from "../shared/dom.js";
 import { formatNumber, translate, translateCount } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
+import { storedText } from "../shared/problem_text.js";
 
 const REFRESH_MS = 1500;
 const MAX_SHOWN = 5;
@@ -44,8 +45,8 @@ function entryOf({ name, state, result, started_at: started, started_by: author 
   const title = createElement("strong", "", name || translate("Archive"));
   const about = createElement("span", "hint", [timeText(started), author].filter(Boolean).join(", "));
   const entry = createElement("li", state, title, about, createElement("p", "", stateText(state, result)));
-  if (result.error) entry.append(createElement("p", "problem", result.error));
-  const notes = [...result.problems.map(({ text }) => text), ...result.notes];
+  if (result.error) entry.append(createElement("p", "problem", storedText(result.error, result.error_cause)));
+  const notes = [...result.problems.map((problem) => storedText(problem.text, problem.cause, problem.name)), ...result.notes];
   if (notes.length) {
     const list = createElement("ul", "", ...notes.map((text) => createElement("li", "", text)));
     const text = translateCount(notes.length, "{count} note", "{count} notes");

@@ -1,4 +1,4 @@
-// What the service and the worker write about trainings and workers: what happened, and why.
+// What the service and the worker write about trainings: what happened, and why.
 
 import { personText } from "./person_text.js";
 import { sentence, translateSentences } from "./sentence.js";
@@ -36,14 +36,7 @@ const REASONS = [
   sentence("The worker {worker}:"),
 ];
 
-// Why a worker gets no job.
-const PROBLEMS = [
-  sentence("The training job {job} is for {machines} machines; waiting now: {count}."),
-  sentence("The training job {job} is for {machines} machines; workers with an address that were heard of lately: {count}."),
-  sentence("The training job {job} is for {machines} machines, and this worker has no address: start it with --address HOST:PORT."),
-];
-
-const SENTENCES = [...EVENTS, ...REASONS, ...PROBLEMS];
+const SENTENCES = [...EVENTS, ...REASONS];
 
 /** What was written about a training, in the language of the page. */
 export function jobText(text) {

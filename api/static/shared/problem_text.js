@@ -1,15 +1,27 @@
 // Errors of the service that people meet often, in the language of the page. The service explains them in English.
 
-import { LANGUAGE, translate } from "./language.js";
+import { DETAILED_JOB_TEXTS, JOB_TEXTS } from "./job_problem_texts.js";
+import { formatNumber, LANGUAGE, translate } from "./language.js";
 import { photographText } from "./photograph_sentences.js";
 
 const WAIT = "Retry-After";
+const LABELS = ["label", "other_label"]; // values that are labels of photographs
 
 const TEXTS = {
+  ...JOB_TEXTS,
   log_in_failed: () => translate("The name or the password is wrong."),
-  log_in_locked: (answer) => translate("Too many failed attempts for this name. Try again in {seconds} s.", { seconds: answer.headers.get(WAIT) ?? "?" }),
+  log_in_locked: (values) => translate("Too many failed attempts for this name. Try again in {seconds} s.", values),
   link_not_valid: () => translate("This link was used or has expired. Ask an administrator for a new one."),
   not_logged_in: () => translate("Log in first."),
+  missing_key: () => translate("Log in, or enter an API key."),
+  unknown_key: () => translate("The service does not accept this key. Check it, or ask the operator of the service."),
+  not_predict: () => translate("The API key does not allow this."),
+  not_review: () => translate("The API key does not allow this."),
+  not_admin: () => translate("The API key does not allow this."),
+  not_train: () => translate("The API key does not allow this."),
+  predict_off: () => translate("Nobody may do this here before there are users or API keys. Ask an administrator."),
+  admin_off: () => translate("Nobody may do this here before there are users or API keys. Ask an administrator."),
+  train_off: () => translate("Nobody may do this here before there are users or API keys. Ask an administrator."),
   role_too_low: () => translate("Your role does not allow this. Ask an administrator."),
   weak_password: () => translate("Expected a password of 10 to 200 characters that is not the name."),
   user_exists: () => translate("There is a user of this name already."),
@@ -23,9 +35,14 @@ const TEXTS = {
   empty_archive: () => translate("The ZIP file is empty."),
   upload_timeout: () => translate("The file arrived too slowly. Send it again."),
   jobs_full: () => translate("Too many tasks wait in the background. Try again later."),
+  queue_full: () => translate("Too many photographs wait for their inspection. Try again later."),
+  exports_full: () => translate("Too many exports are running. Try again later."),
+  log_ins_full: () => translate("Too many people are logging in at present. Try again later."),
   uploads_full: () => translate("The service receives too many photographs at present. Try again later."),
   rate_limit: () => translate("Too many requests. Try again later."),
   deadline_passed: () => translate("The service did not answer in time. Try again later."),
+  internal_error: () => translate("The service has a problem. Its log has the cause."),
+  stalled: () => translate("The service does not work any more and must be restarted. Tell its operator."),
   not_ready: () => translate("The service has no model ready. Try again later."),
   draining: () => translate("The service is stopping. Try again later."),
   name_taken: () => translate("There is a data set of this name already."),
@@ -40,6 +57,9 @@ const TEXTS = {
   job_not_found: () => translate("The training does not exist."),
   user_not_found: () => translate("The user does not exist."),
   lot_not_found: () => translate("The lot does not exist."),
+  picture_lost: () => translate("The file is lost. Restore it from a backup."),
+  picture_expiring: () => translate("The photograph was deleted."),
+  picture_expired: () => translate("The photograph was deleted."),
   file_lost: () => translate("The file is lost. Restore it from a backup."),
   annotation_changed: () => translate("Somebody has labelled the photograph meanwhile. Load it again."),
   changed_meanwhile: () => translate("Somebody has changed this meanwhile. Load it again."),
@@ -51,6 +71,7 @@ const TEXTS = {
   proposals_running: () => translate("Labels of this data set are being proposed. Wait for the result."),
   training_running: () => translate("A training for proposals runs already. Wait for it, or cancel it."),
   job_ended: () => translate("The training has ended already."),
+  no_predictions: () => translate("The training is not done."),
   job_not_done: () => translate("The training is not done."),
   job_not_ended: () => translate("The training has not ended."),
   job_not_failed: () => translate("The training has not failed."),
@@ -60,6 +81,7 @@ const TEXTS = {
   model_changed: () => translate("The model has changed meanwhile. Load the page again."),
   model_replaced: () => translate("The model has been replaced meanwhile. Try again."),
   reload_running: () => translate("Models are being loaded. Try again later."),
+  no_previous: () => translate("There is no former version to go back to."),
   already_stable: () => translate("This version is the stable one already."),
   screen_has_no_password: () => translate("A screen has no password."),
   not_a_screen: () => translate("This user is not a screen."),
@@ -72,6 +94,7 @@ const TEXTS = {
 
 // Before the English detail, which has the values.
 const DETAILED_TEXTS = {
+  ...DETAILED_JOB_TEXTS,
   too_many_pixels: () => translate("The photograph has too many pixels."),
   too_many_pixels_for_memory: () => translate("The photograph needs more memory than the service has."),
   unsupported_type: () => translate("The file has a format that the service does not read."),
@@ -82,7 +105,6 @@ const DETAILED_TEXTS = {
   unsupported_content_type: () => translate("The service does not accept files of this kind here."),
   body_too_large: () => translate("The file is too large."),
   no_space: () => translate("There is not enough free space on the disk of the service."),
-  internal_error: () => translate("The service has a problem. Its log has the cause."),
   bad_parameter: () => translate("A value is not valid."),
   bad_name: () => translate("The name is not valid."),
   bad_class: () => translate("The name of a class is not valid."),
@@ -112,11 +134,33 @@ const DETAILED_TEXTS = {
   too_many_inspections: () => translate("Too many inspections are selected."),
 };
 
-/** The message of a problem {detail, code} with which the service answered; null if it has none. */
-export function problemText({ detail, code }, answer) {
-  if (typeof detail !== "string" || !detail) return (LANGUAGE !== "en" && TEXTS[code]?.(answer)) || null;
+/** The message of a problem {detail, code, values} with which the service answered; null if it has none. */
+export function problemText({ detail, code, values = {} }, answer = new Response()) {
+  const shown = { seconds: answer.headers.get(WAIT) ?? "?", ...shownValues(values) };
+  if (typeof detail !== "string" || !detail) return (LANGUAGE !== "en" && TEXTS[code]?.(shown)) || null;
   if (LANGUAGE === "en") return detail;
-  if (TEXTS[code]) return TEXTS[code](answer);
-  const shown = photographText(detail);
-  return DETAILED_TEXTS[code] && shown === detail ? `${DETAILED_TEXTS[code]()} (${detail})` : shown;
+  if (TEXTS[code]) return TEXTS[code](shown);
+  const text = photographText(detail);
+  return DETAILED_TEXTS[code] && text === detail ? `${DETAILED_TEXTS[code]()} (${detail})` : text;
+}
+
+/**
+ * A stored error: `detail` is its text in English, `cause` {code, values}, null for errors of earlier versions.
+ *
+ * `name` of the photograph that it is about stands before the text in other languages; the English text has it.
+ */
+export function storedText(detail, cause, name = "") {
+  if (LANGUAGE === "en" || !cause) return detail;
+  const text = problemText({ detail: cause.values.detail ?? detail, ...cause });
+  return name ? `${name}: ${text}` : text;
+}
+
+/** Values as the language writes them: numbers, and the label of good photographs. */
+function shownValues(values) {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, shownValue(name, value)]));
+}
+
+function shownValue(name, value) {
+  if (typeof value === "number") return formatNumber(value);
+  return LABELS.includes(name) && value === "good" ? translate("good") : value;
 }

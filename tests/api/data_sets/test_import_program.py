@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from api.causes import JobError
 from api.data_sets import import_program
 from api.data_sets.import_program import ProgramLimits, run_datasets
 from datasets.layouts.toy import write_toy
-from segdec.errors import DatasetError
 
 LIMITS = ProgramLimits(seconds=120, memory_bytes=4_000_000_000)
 
@@ -25,8 +25,13 @@ def test_notes_are_returned_and_errors_are_raised(tmp_path):
     write_toy(tmp_path / "own", 18, size=32)
     assert run(tmp_path, "convert", "auto", "own", "converted") == []
     assert (tmp_path / "converted/manifest.jsonl").is_file()
-    with pytest.raises(DatasetError, match=r"^converted exists\. Choose another path"):
+    with pytest.raises(JobError, match=r"^converted exists\. Choose another path") as raised:
         run(tmp_path, "convert", "auto", "own", "converted")
+    assert raised.value.cause.code == "unreadable_data"
+    (tmp_path / "archive.zip").write_bytes(b"text")
+    with pytest.raises(JobError, match="is not a zip file") as raised:
+        run(tmp_path, "unpack", "archive.zip", "unpacked")
+    assert raised.value.cause.code == "archive_damaged"
 
 
 def test_code_in_the_folder_is_not_run(tmp_path):
@@ -48,12 +53,13 @@ def test_settings_and_secrets_of_the_service_stay_there(tmp_path, monkeypatch):
 
 def test_memory_is_limited(tmp_path):
     limits = ProgramLimits(seconds=120, memory_bytes=1_000_000_000)
-    with pytest.raises(DatasetError, match=r"needed more than 1\.0 GB of memory"):
+    with pytest.raises(JobError, match=r"needed more than 1\.0 GB of memory") as raised:
         run(tmp_path, "toy", "own", "--count", "18", "--size", "30000", limits=limits)
+    assert raised.value.cause.values == {"gigabytes": 1.0}
 
 
 def test_program_that_takes_too_long_is_killed(tmp_path):
-    with pytest.raises(DatasetError, match="took more than 0 minutes"):
+    with pytest.raises(JobError, match="took more than 0 minutes"):
         run(tmp_path, "toy", "own", limits=ProgramLimits(seconds=0, memory_bytes=4_000_000_000))
 
 

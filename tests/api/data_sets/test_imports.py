@@ -8,18 +8,20 @@ import shutil
 import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 from sqlalchemy import select
 
+from api.causes import Cause, JobError
 from api.data_sets import archive_import, background_jobs, imports
 from api.data_sets.annotations import NewAnnotation, annotate
 from api.data_sets.archive_import import ArchiveImport, ArchiveOptions
 from api.data_sets.background_jobs import BackgroundJobs
 from api.data_sets.definitions import show_data_set
-from api.data_sets.import_program import ProgramLimits
+from api.data_sets.import_program import ERROR, ProgramLimits, read_cause
 from api.data_sets.imports import INTERRUPTED, list_imports, show_import, start_import
 from api.data_sets.photographs import PhotographFilters, list_photographs, remove_photograph
 from api.data_sets.versions import read_manifest, take_snapshot
@@ -28,7 +30,6 @@ from api.records.database import write_transaction
 from api.records.tables import audit, data_set_photographs
 from datasets.__main__ import main
 from datasets.loading import load_dataset
-from segdec.errors import DatasetError
 from segdec.images import decode_mask_values
 from tests.api.data_sets.filled_data_set import NOW
 from tests.api.data_sets.local_store import LocalStore
@@ -87,9 +88,10 @@ def program_in_this_process(monkeypatch):
         printed = io.StringIO()
         with contextlib.chdir(folder), contextlib.redirect_stderr(printed):
             try:
-                main(arguments)
+                main(["--error", ERROR, *arguments])
             except SystemExit:
-                raise DatasetError(printed.getvalue().rpartition("error: ")[2].strip()) from None
+                text = printed.getvalue().rpartition("error: ")[2].strip()
+                raise JobError(text, read_cause(Path(ERROR))) from None
         return []
 
     monkeypatch.setattr(archive_import, "run_datasets", run)
@@ -224,6 +226,10 @@ def test_photographs_with_problems_are_left_out_and_named(run):
     texts = {problem.name: problem.text for problem in result.problems}
     assert texts.keys() == {"good/e", "dent/f"}
     assert texts["good/e"].startswith("parts/good/e.png is not an image")
+    causes = {problem.name: problem.cause for problem in result.problems}
+    mask_path = {"mask": "parts/masks/dent/f.png"}  # below the root of the archive
+    assert causes["good/e"] == Cause(code="unsupported_type")
+    assert causes["dent/f"] == Cause(code="mask_empty", values=mask_path)
 
 
 def test_archive_without_labels(filled, run):
@@ -255,7 +261,7 @@ def test_import_that_was_not_kept_alive_is_failed(filled):
     soon, late = NOW + timedelta(seconds=59), NOW + timedelta(seconds=61)
     assert filled.read(show_import, number, soon).state == "running"
     shown = filled.read(show_import, number, late)
-    assert (shown.state, shown.result.error) == ("failed", INTERRUPTED)
+    assert (shown.state, shown.result.error) == ("failed", INTERRUPTED.text)
     with write_transaction(filled.engine) as connection:
         imports.keep_alive(connection, number, shown.result.model_copy(update={"added": 7}), soon)
     shown = filled.read(show_import, number, late)
@@ -324,7 +330,7 @@ def test_stopped_service_states_that_the_import_was_interrupted(own_imports):
         await own_imports.jobs.close()
 
     asyncio.run(send_and_close())
-    assert own_imports.shown() == [("failed", 0, INTERRUPTED)]
+    assert own_imports.shown() == [("failed", 0, INTERRUPTED.text)]
     assert list(own_imports.folder.iterdir()) == []
 
 
@@ -354,7 +360,7 @@ def test_errors_of_the_service_are_not_shown(own_imports, monkeypatch, caplog):
         await own_imports.wait()
 
     asyncio.run(send())
-    assert own_imports.shown() == [("failed", 0, background_jobs.BROKEN)]
+    assert own_imports.shown() == [("failed", 0, background_jobs.BROKEN.text)]
     assert "ZeroDivisionError" in caplog.text
 
 
@@ -394,7 +400,7 @@ def test_files_leave_the_free_share_of_the_record(run, monkeypatch):
     entries = {f"good/{number}.png": png(number, (200, 100)) for number in range(5)}
     needed = archive_import.DISK_SPACE_FACTOR * sum(map(len, entries.values()))
     limit_disk(monkeypatch, lambda: 500_000 + needed - 3)
-    with pytest.raises(DatasetError, match=r"GB free; 0\.0 GB, 5% of it, stay free for inspections"):
+    with pytest.raises(JobError, match=r"GB free; 0\.0 GB, 5% of it, stay free for inspections"):
         run(entries, replace(OPTIONS, free_share=0.1))
     limit_disk(monkeypatch, lambda: 500_000 + needed)
     assert run(entries, replace(OPTIONS, free_share=0.1), 1).added == 5
@@ -404,7 +410,7 @@ def test_an_import_ends_when_others_fill_the_disk_while_it_stores(run, filled, m
     free = iter([10_000_000] * 3 + [500_000])
     limit_disk(monkeypatch, lambda: next(free))
     monkeypatch.setattr(archive_import, "BATCH_FILES", 2)
-    with pytest.raises(DatasetError, match=r"The import ended before it fills the disk\..*record_free_share"):
+    with pytest.raises(JobError, match=r"The import ended before it fills the disk\..*record_free_share"):
         run({f"good/{number}.png": png(number) for number in range(5)}, replace(OPTIONS, free_share=0.1))
     assert len(photographs(filled)) == 2
 
@@ -421,6 +427,6 @@ def test_a_program_ends_when_it_fills_the_disk(run, monkeypatch):
     limit_disk(monkeypatch, lambda: next(free))
     monkeypatch.setattr(archive_import, "run_datasets", write_without_end)
     monkeypatch.setattr(archive_import, "SPACE_INTERVAL_S", 0.0)
-    with pytest.raises(DatasetError, match="The import ended before it fills the disk"):
+    with pytest.raises(JobError, match="The import ended before it fills the disk"):
         run(PARTS, replace(OPTIONS, free_share=0.1))
     assert ended == [True]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sqlalchemy import insert, inspect, select, text
 
+from api.causes import Cause, Failure
 from api.data_sets.definitions import create_data_set
 from api.data_sets.photograph_leases import Labeller, lease_next, lease_photograph
 from api.data_sets.photographs import remove_photograph, show_photograph
@@ -62,12 +63,14 @@ def test_a_run_counts_what_it_does_and_leaves_labelled_photographs_alone(filled)
     filled.write(remove_photograph, ids[2], "Ada", NOW)
     for number in ids[:3]:
         propose(filled, number, SURE)
-    filled.write(leave_out, NOW, "3: too large", NOW)
-    filled.write(leave_out, NOW, "another problem", NOW)
+    too_large = Cause(code="too_many_pixels", values={"name": "3", "detail": "too large"})
+    filled.write(leave_out, NOW, Failure("3: too large", too_large), NOW)
+    filled.write(leave_out, NOW, Failure("another problem"), NOW)
     filled.write(finish_run, NOW, "done", None, NOW + timedelta(seconds=5))
     shown = filled.read(show_run, NOW)
     assert (shown.state, shown.done, shown.proposed, shown.left_out) == ("done", 5, 1, 2)
     assert (shown.model, shown.version, shown.problem) == ("brackets", "2", "3: too large")
+    assert shown.problem_cause == too_large
     assert shown.finished_at == NOW + timedelta(seconds=5)
     assert filled.read(show_photograph, ids[1], NOW).proposal is None
     assert filled.read(show_photograph, ids[2], NOW).proposal is None
@@ -82,13 +85,14 @@ def test_a_run_that_was_not_kept_alive_is_failed_and_replaced_with_its_proposals
         start(filled, now=NOW + timedelta(seconds=100))
     late = NOW + timedelta(seconds=111)
     shown = filled.read(show_run, late)
-    assert (shown.state, shown.error) == ("failed", INTERRUPTED)
+    assert shown.state == "failed"
+    assert (shown.error, shown.error_cause) == (INTERRUPTED.text, INTERRUPTED.cause)
     assert filled.read(show_photograph, number, late).proposal.label == "good"
     start(filled, now=late)
     assert filled.read(show_photograph, number, late).proposal is None
     with pytest.raises(RequestError, match="Another run has replaced"):
         filled.write(add_proposal, NOW, number, SURE, late)
-    filled.write(finish_run, NOW, "failed", "of the former run", late)
+    filled.write(finish_run, NOW, "failed", Failure("of the former run"), late)
     assert filled.read(show_run, late).state == "running"
 
 

@@ -65,6 +65,7 @@ def test_changed_tables_need_a_migration():
         "0023": "06dfdc1e98823119",
         "0024": "9711c8e68fcc4421",
         "0025": "4f06ecddf11f3d44",
+        "0026": "d2bea6e03d305419",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"

@@ -134,6 +134,7 @@ def test_a_model_that_makes_the_service_stop_does_not_do_so_for_ever(service, ma
     latest = show(service)["latest"]
     assert latest["state"] == "failed"
     assert latest["error"].startswith(f"The service was stopped {MAX_STARTS} times")
+    assert latest["error_cause"] == {"code": "proposals_stopped", "values": {"times": MAX_STARTS}}
     assert service.get(f"{service.path}/proposals").json() is None
 
 
