@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import mean, median
 
 from benchmarks.harness import markdown_table, wrap_lines
-from benchmarks.suite.table import replace_marked
+from benchmarks.suite.table import add_write_option, print_and_write
 from segdec.errors import ConfigError
 from segdec.runtime.cli import clean_exit
 
@@ -32,13 +32,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "folders", type=Path, nargs="+", metavar="OUT", help="--out of the suite, each choice"
     )
-    parser.add_argument("--write", type=Path, metavar="FILE", help="Markdown file whose table is replaced")
+    add_write_option(parser, MARKER)
     options = parser.parse_args(arguments)
+
+    def compare() -> str:
+        return describe({folder.name: load_precisions(folder) for folder in options.folders})
+
     with clean_exit():
-        text = describe({folder.name: load_precisions(folder) for folder in options.folders})
-        print(text)
-        if options.write is not None:
-            replace_marked(options.write, text, MARKER)
+        print_and_write(compare, options.write, MARKER)
 
 
 def load_precisions(folder: Path) -> Precisions:
