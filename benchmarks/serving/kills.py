@@ -1,11 +1,13 @@
-"""What is left after SIGKILLs of the service and of a training worker, while somebody labels and trains.
+"""What is left after SIGKILLs of the service and of training workers, while somebody labels and trains.
 
-    python -m benchmarks.serving.kills --folder FOLDER [--kills 20] [--seed 0]
+    python -m benchmarks.serving.kills --folder FOLDER [--kills 20] [--joint-kills chief member] [--seed 0]
 
 The folder must be new. A stub stands for the training, and a lease lasts seconds. One client labels, makes
 versions and orders trainings; it repeats requests that were not answered. Each kill hits the service or the
-worker at a random moment, and the program is started again at once. After all trainings have ended,
-everything that the service has confirmed is compared with what it stores.
+worker at a random moment, and the program is started again at once. Then two workers train the toy data
+together with the real `fit`, once for each of `--joint-kills`: the chief is killed before the first
+checkpoint, the other worker after it. After all trainings have ended, everything that the service has
+confirmed is compared with what it stores.
 """
 
 import hashlib
@@ -24,7 +26,15 @@ from api.accounts.keys import make_key
 from api.training_jobs.jobs import ENDED
 from benchmarks.environments import start_process
 from benchmarks.harness import Target, benchmark_parser, finish
-from benchmarks.serving.labeller import CLASSES, JOBS, SETS, Labeller, RepeatingClient
+from benchmarks.serving.joint_kills import (
+    USE_TIMEOUT_S,
+    WORKERS,
+    JointWorkers,
+    check_joint_jobs,
+    make_toys,
+    train_and_kill,
+)
+from benchmarks.serving.labeller import CLASSES, JOBS, SETS, ConfirmedDataSet, Labeller, RepeatingClient
 from benchmarks.serving.server_process import ServerProcess, free_port
 from benchmarks.serving.stub_training import MODULE, OVERLAPS
 from benchmarks.untrained_models import TINY, export_untrained, photograph
@@ -44,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = benchmark_parser(__doc__, photographs=40)
     parser.add_argument("--folder", type=Path, required=True, help="a new one")
     parser.add_argument("--kills", type=int, default=20, help="number of kills (default: %(default)s)")
+    help_text = "worker killed in each joint training (default: each once)"
+    parser.add_argument("--joint-kills", nargs="*", choices=WORKERS, default=WORKERS, help=help_text)
     parser.add_argument("--seed", type=int, default=0, help="of the moments (default: %(default)s)")
     options = parser.parse_args(arguments)
     with (
@@ -51,11 +63,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Programs(options.folder.absolute()) as programs,
         make_labeller(programs, options.photographs, options.seed) as labeller,
     ):
+        toys = make_toys(programs.url)
         killed = kill(programs, options.kills, random.Random(options.seed))
         labeller.stop()
         wait_for_jobs(labeller.client)
         programs.check_worker()
-        found = check(labeller, programs.journal)
+        joint = kill_joint_workers(programs, labeller.client, toys, options.joint_kills)
+        labeller.jobs |= joint
+        found = check(labeller, toys, programs.journal)
+        with RepeatingClient(programs.url, USE_TIMEOUT_S) as client:
+            found |= check_joint_jobs(client, joint)
     rows = [{"counted": name, "number": number} for name, number in {**killed, **found}.items()]
     faults = [name for name in found if name.startswith("fault")]
     return finish(options.json, rows, [Target(name, found[name], highest=0) for name in faults])
@@ -71,6 +88,7 @@ class Programs:
         folder: A new one for everything.
 
     Attributes:
+        folder: The folder.
         url: Of the service.
         journal: Folder in which the trainings notice that they run at the same time.
     """
@@ -79,7 +97,7 @@ class Programs:
         folder.mkdir(parents=True)
         self.journal = folder / "journal"
         self.journal.mkdir()
-        self._folder, self._port = folder, free_port()
+        self.folder, self._port = folder, free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         key, line = make_key("worker")
         (folder / "key.txt").write_text(key)
@@ -112,11 +130,11 @@ class Programs:
     def check_worker(self) -> None:
         """Raises RunError if the worker has ended by itself."""
         if self._worker.poll() is not None:
-            text = (self._folder / "worker.txt").read_text()[-2000:]
+            text = (self.folder / "worker.txt").read_text()[-2000:]
             raise RunError(f"The worker ended by itself with {self._worker.returncode}. Its output:\n{text}")
 
     def _start_service(self) -> ServerProcess:
-        folder = self._folder
+        folder = self.folder
         flags = ["--port", "{port}", "--models", str(folder / "models"), "--allow-no-model"]
         flags += [
             "--record",
@@ -131,7 +149,7 @@ class Programs:
         return ServerProcess(command, ready="/livez", port=self._port).__enter__()
 
     def _start_worker(self) -> "subprocess.Popen[str]":
-        folder = self._folder
+        folder = self.folder
         places = (folder / "key.txt", folder / "worker", folder / "artifact", self.journal)
         words = ["worker", self.url, *map(str, places)]
         with (folder / "worker.txt").open("a") as output:
@@ -140,15 +158,11 @@ class Programs:
 
 def make_labeller(programs: Programs, photographs: int, seed: int) -> Labeller:
     """Makes a data set with photographs; returns who labels them."""
-    sides = {}
     with RepeatingClient(programs.url) as client:
-        body = {"name": "Brackets", "classes": list(CLASSES)}
-        data_set = client.send("POST", SETS, json=body).json()["id"]
+        data_set = ConfirmedDataSet.create(client, "Brackets", CLASSES)
         for number in range(photographs):
-            sent = {"content": photograph(SIDE, SIDE, seed=number), "headers": {"Content-Type": "image/png"}}
-            answer = client.send("POST", f"{SETS}/{data_set}/photographs?name={number:03}.png", **sent)
-            sides[answer.json()["photograph"]["id"]] = SIDE
-    return Labeller(programs.url, data_set, sides, seed)
+            data_set.add_photograph(client, f"{number:03}", photograph(SIDE, SIDE, seed=number))
+    return Labeller(programs.url, data_set, SIDE, seed)
 
 
 def kill(programs: Programs, kills: int, chance: random.Random) -> dict[str, int]:
@@ -174,16 +188,28 @@ def wait_for_jobs(client: RepeatingClient) -> None:
         time.sleep(0.5)
 
 
+def kill_joint_workers(
+    programs: Programs, client: RepeatingClient, toys: ConfirmedDataSet, killed: Sequence[str]
+) -> set[int]:
+    """Kills a worker in each of several joint trainings; returns the ids of these jobs, which have ended."""
+    if not killed:
+        return set()
+    with JointWorkers(programs.url, programs.folder, programs.journal) as workers:
+        return {train_and_kill(workers, client, toys, name) for name in killed}
+
+
 # === Checks ===
 
 
-def check(labeller: Labeller, journal: Path) -> dict[str, int]:
+def check(labeller: Labeller, toys: ConfirmedDataSet, journal: Path) -> dict[str, int]:
     """Compares what the service has confirmed with what it stores; returns counts by name."""
-    overlaps = journal / OVERLAPS
+    overlaps, counts = journal / OVERLAPS, Counter[str]()
+    for data_set in (labeller.data_set, toys):
+        counts.update(check_labels(labeller.client, data_set))
+        counts.update(check_versions(labeller.client, data_set))
     return {
         "requests that were repeated": labeller.client.repeated,
-        **check_labels(labeller),
-        **check_versions(labeller),
+        **counts,
         **check_jobs(labeller),
         "fault: trainings of one job at the same time": (
             len(overlaps.read_text().splitlines()) if overlaps.exists() else 0
@@ -191,12 +217,12 @@ def check(labeller: Labeller, journal: Path) -> dict[str, int]:
     }
 
 
-def check_labels(labeller: Labeller) -> dict[str, int]:
+def check_labels(client: RepeatingClient, data_set: ConfirmedDataSet) -> dict[str, int]:
     """Counts confirmed annotations that are missing or changed, and stored ones that nobody sent."""
     counts: Counter[str] = Counter()
-    for photograph_id, confirmed in labeller.labels.items():
-        path = f"{SETS}/{labeller.data_set}/photographs/{photograph_id}"
-        stored = {one["id"]: one for one in labeller.client.get(f"{path}/annotations")["annotations"]}
+    for photograph_id, confirmed in data_set.labels.items():
+        path = f"{SETS}/{data_set.id}/photographs/{photograph_id}"
+        stored = {one["id"]: one for one in client.get(f"{path}/annotations")["annotations"]}
         counts["confirmed labels"] += len(confirmed)
         counts["fault: labels stored twice or by nobody"] += len(
             stored.keys() - {one.id for one in confirmed}
@@ -205,23 +231,23 @@ def check_labels(labeller: Labeller) -> dict[str, int]:
             found = stored.get(one.id)
             is_kept = found is not None and found["label"] == one.label
             if is_kept and one.mask is not None:
-                png = labeller.client.send("GET", f"{path}/mask?annotation={one.id}").content
+                png = client.send("GET", f"{path}/mask?annotation={one.id}").content
                 is_kept = np.array_equal(decode_mask_values(png, "mask", classes=[1, 2]), one.mask)
             counts["fault: labels lost or changed"] += not is_kept
     return dict(counts)
 
 
-def check_versions(labeller: Labeller) -> dict[str, int]:
+def check_versions(client: RepeatingClient, data_set: ConfirmedDataSet) -> dict[str, int]:
     """Counts confirmed versions whose manifest or files are not those of their digests."""
     changed = 0
-    for number, digest in labeller.versions.items():
-        path = f"{SETS}/{labeller.data_set}/versions/{number}"
-        manifest = labeller.client.send("GET", f"{path}/manifest").content
+    for number, digest in data_set.versions.items():
+        path = f"{SETS}/{data_set.id}/versions/{number}"
+        manifest = client.send("GET", f"{path}/manifest").content
         names = {part.split(b".")[0].decode() for part in manifest.split(b"/")[1:]}
-        files = {name: labeller.client.send("GET", f"{path}/files/{name}").content for name in names}
+        files = {name: client.send("GET", f"{path}/files/{name}").content for name in names}
         digests = {digest: manifest, **files}
         changed += any(hashlib.sha256(data).hexdigest() != name for name, data in digests.items())
-    return {"confirmed versions": len(labeller.versions), "fault: versions changed": changed}
+    return {"confirmed versions": len(data_set.versions), "fault: versions changed": changed}
 
 
 def check_jobs(labeller: Labeller) -> dict[str, int]:

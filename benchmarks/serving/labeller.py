@@ -4,7 +4,8 @@ import base64
 import random
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import httpx
@@ -35,8 +36,8 @@ class ConfirmedLabel:
 class RepeatingClient:
     """Sends each request until the service answers it; it may be killed meanwhile."""
 
-    def __init__(self, url: str) -> None:
-        self._http = httpx.Client(base_url=url, timeout=20, trust_env=False)
+    def __init__(self, url: str, timeout_s: float = 20.0) -> None:
+        self._http = httpx.Client(base_url=url, timeout=timeout_s, trust_env=False)
         self.repeated = 0
 
     def __enter__(self) -> Self:
@@ -70,32 +71,77 @@ class RepeatingClient:
         return self.send("GET", path).json()
 
 
+@dataclass
+class ConfirmedDataSet:
+    """A data set, and what the service has confirmed about it.
+
+    Attributes:
+        id: Of the data set.
+        labels: The confirmed annotations of each photograph, in their order.
+        versions: Digest of each confirmed version.
+    """
+
+    id: int
+    labels: dict[int, list[ConfirmedLabel]] = field(default_factory=dict)
+    versions: dict[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def create(cls, client: RepeatingClient, name: str, classes: Sequence[str]) -> Self:
+        """Creates an empty one."""
+        return cls(client.send("POST", SETS, json={"name": name, "classes": list(classes)}).json()["id"])
+
+    def add_photograph(self, client: RepeatingClient, name: str, png: bytes) -> int:
+        """Adds a photograph; returns its id."""
+        sent = {"content": png, "headers": {"Content-Type": "image/png"}}
+        answer = client.send("POST", f"{SETS}/{self.id}/photographs?name={name}.png", **sent)
+        number: int = answer.json()["photograph"]["id"]
+        self.labels[number] = []
+        return number
+
+    def annotate(
+        self, client: RepeatingClient, photograph: int, label: str, mask: NDArray[np.uint8] | None
+    ) -> None:
+        """Sends an annotation; the values of the mask are the classes, from 1."""
+        known = self.labels[photograph]
+        body = {
+            "label": label,
+            "mask": None if mask is None else base64.b64encode(encode_png(mask)).decode(),
+            "based_on": known[-1].id if known else None,
+        }
+        path = f"{SETS}/{self.id}/photographs/{photograph}/annotation"
+        answer = client.send("PUT", path, json=body).json()
+        known.append(ConfirmedLabel(answer["annotation_id"], label, mask))
+
+    def make_version(self, client: RepeatingClient) -> int:
+        """Makes a version; returns its number."""
+        made = client.send("POST", f"{SETS}/{self.id}/versions", json={}).json()
+        self.versions[made["number"]] = made["digest"]
+        number: int = made["number"]
+        return number
+
+
 class Labeller(threading.Thread):
     """Labels random photographs, makes versions and orders trainings until `stop`, inside a `with` block.
 
     Args:
         url: Of the service.
-        data_set: Its id.
-        photographs: Ids and side of the photographs, px.
+        data_set: With photographs.
+        side: Of all photographs, px.
         seed: Of the decisions.
 
     Attributes:
-        data_set: Id of the data set.
-        labels: The confirmed annotations of each photograph, in their order.
-        versions: Digest of each confirmed version.
+        data_set: The data set.
         jobs: The confirmed jobs.
         failure: Why it ended early; None: it did not.
         client: Sends the requests.
     """
 
-    def __init__(self, url: str, data_set: int, photographs: dict[int, int], seed: int) -> None:
+    def __init__(self, url: str, data_set: ConfirmedDataSet, side: int, seed: int) -> None:
         super().__init__(daemon=True)
         self.data_set = data_set
-        self._sides, self._chance = photographs, random.Random(seed)
+        self._side, self._chance = side, random.Random(seed)
         self._stopping = threading.Event()
         self.client = RepeatingClient(url)
-        self.labels: dict[int, list[ConfirmedLabel]] = {number: [] for number in photographs}
-        self.versions: dict[int, str] = {}
         self.jobs: set[int] = set()
         self.failure: str | None = None
 
@@ -110,9 +156,9 @@ class Labeller(threading.Thread):
     def run(self) -> None:
         """Works until `stop`."""
         try:
-            self._label(next(iter(self._sides)))
+            self._label(next(iter(self.data_set.labels)))
             while not self._stopping.is_set():
-                self._label(self._chance.choice(list(self._sides)))
+                self._label(self._chance.choice(list(self.data_set.labels)))
                 if self._chance.random() < 0.1:
                     self._make_version()
         except RunError as error:
@@ -131,27 +177,18 @@ class Labeller(threading.Thread):
 
     def _label(self, photograph: int) -> None:
         label = self._chance.choice(("good", *CLASSES))
-        mask = None if label == "good" else self._make_mask(self._sides[photograph], label)
-        known = self.labels[photograph]
-        body = {
-            "label": label,
-            "mask": None if mask is None else base64.b64encode(encode_png(mask)).decode(),
-            "based_on": known[-1].id if known else None,
-        }
-        path = f"{SETS}/{self.data_set}/photographs/{photograph}/annotation"
-        answer = self.client.send("PUT", path, json=body).json()
-        known.append(ConfirmedLabel(answer["annotation_id"], label, mask))
+        mask = None if label == "good" else self._make_mask(label)
+        self.data_set.annotate(self.client, photograph, label, mask)
 
-    def _make_mask(self, side: int, label: str) -> NDArray[np.uint8]:
-        mask = np.zeros((side, side), np.uint8)
-        top, left = self._chance.randrange(side - 4), self._chance.randrange(side - 4)
+    def _make_mask(self, label: str) -> NDArray[np.uint8]:
+        mask = np.zeros((self._side, self._side), np.uint8)
+        top, left = self._chance.randrange(self._side - 4), self._chance.randrange(self._side - 4)
         mask[top : top + 4, left : left + 4] = CLASSES.index(label) + 1
         return mask
 
     def _make_version(self) -> None:
-        made = self.client.send("POST", f"{SETS}/{self.data_set}/versions", json={}).json()
-        self.versions[made["number"]] = made["digest"]
+        number = self.data_set.make_version(self.client)
         jobs = self.client.get(JOBS)["jobs"]
         if sum(job["state"] not in ENDED for job in jobs) < MAX_OPEN_JOBS:
-            body = {"data_set": self.data_set, "data_set_version": made["number"], "model": "brackets"}
+            body = {"data_set": self.data_set.id, "data_set_version": number, "model": "brackets"}
             self.jobs.add(self.client.send("POST", JOBS, json=body).json()["id"])

@@ -11,7 +11,8 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -45,15 +46,22 @@ def work(url: str, key_file: str, folder: str, artifact: str, journal: str) -> N
 
 def train(name: str, job: str, artifact: str, journal: str) -> None:
     """Stands for `python -m training fit --resume`: saves a checkpoint at each step, then copies a model."""
-    with (Path(journal) / f"{job}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            with (Path(journal) / OVERLAPS).open("a") as overlaps:
-                overlaps.write(f"{job}\n")
+    with noted_training(Path(journal), job):
         _take_steps(Path("runs") / name)
         shutil.copytree(artifact, "model", dirs_exist_ok=True)
         (Path("runs") / name / "metrics.json").write_text("{}")
+
+
+@contextmanager
+def noted_training(journal: Path, name: str) -> Iterator[None]:
+    """Notes in the journal if another training of this name runs at the same time."""
+    with (journal / f"{name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with (journal / OVERLAPS).open("a") as overlaps:
+                overlaps.write(f"{name}\n")
+        yield
 
 
 def _take_steps(run: Path) -> None:

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from benchmarks.serving import kills
-from benchmarks.serving.labeller import JOBS, ConfirmedLabel, Labeller
+from benchmarks.serving.joint_kills import check_joint_jobs
+from benchmarks.serving.labeller import JOBS, ConfirmedDataSet, ConfirmedLabel, Labeller
+from segdec.errors import RunError
 from segdec.images import encode_png
 
 MASK = np.eye(8, dtype=np.uint8)
@@ -23,12 +25,15 @@ class StoredAnswers:
         return self.answers[path.partition("?")[0]]
 
     def send(self, method, path):
-        assert method == "GET"
+        if method != "GET":
+            if path not in self.answers:
+                raise RunError(f"{method} {path}: 409")
+            return None
         return type("Answer", (), {"content": self.answers[path]})
 
 
 def labeller_of(answers):
-    labeller = Labeller("http://test", 1, {7: 8}, 0)
+    labeller = Labeller("http://test", ConfirmedDataSet(1), 8, 0)
     labeller.client.__exit__()
     labeller.client = StoredAnswers(answers)
     return labeller
@@ -41,34 +46,33 @@ def digest(data):
 def test_lost_changed_and_repeated_labels_are_counted():
     path = "/v1/data-sets/1/photographs/7"
     stored = [{"id": 1, "label": "good"}, {"id": 2, "label": "dent"}, {"id": 9, "label": "good"}]
-    labeller = labeller_of(
-        {f"{path}/annotations": {"annotations": stored}, f"{path}/mask?annotation=2": encode_png(MASK)}
-    )
+    answers = {f"{path}/annotations": {"annotations": stored}, f"{path}/mask?annotation=2": encode_png(MASK)}
+    client = StoredAnswers(answers)
     right = [
         ConfirmedLabel(1, "good", None),
         ConfirmedLabel(2, "dent", MASK),
         ConfirmedLabel(9, "good", None),
     ]
-    labeller.labels[7] = right
     faults = ("fault: labels lost or changed", "fault: labels stored twice or by nobody")
-    assert [kills.check_labels(labeller)[name] for name in faults] == [0, 0]
+    found = kills.check_labels(client, ConfirmedDataSet(1, {7: right}))
+    assert [found[name] for name in faults] == [0, 0]
     other_mask, lost = ConfirmedLabel(2, "dent", MASK[::-1]), ConfirmedLabel(3, "good", None)
-    labeller.labels[7] = [ConfirmedLabel(1, "scratch", None), other_mask, lost]
-    assert [kills.check_labels(labeller)[name] for name in faults] == [3, 1]
+    wrong = [ConfirmedLabel(1, "scratch", None), other_mask, lost]
+    found = kills.check_labels(client, ConfirmedDataSet(1, {7: wrong}))
+    assert [found[name] for name in faults] == [3, 1]
 
 
 def test_a_changed_manifest_or_file_is_counted():
     path, photograph = "/v1/data-sets/1/versions/1", b"a photograph"
     manifest = MANIFEST % digest(photograph).encode()
     answers = {f"{path}/manifest": manifest, f"{path}/files/{digest(photograph)}": photograph}
-    labeller = labeller_of(answers)
-    labeller.versions = {1: digest(manifest)}
-    assert kills.check_versions(labeller) == {"confirmed versions": 1, "fault: versions changed": 0}
+    client, data_set = StoredAnswers(answers), ConfirmedDataSet(1, versions={1: digest(manifest)})
+    assert kills.check_versions(client, data_set) == {"confirmed versions": 1, "fault: versions changed": 0}
     answers[f"{path}/files/{digest(photograph)}"] = b"another one"
-    assert kills.check_versions(labeller)["fault: versions changed"] == 1
+    assert kills.check_versions(client, data_set)["fault: versions changed"] == 1
     answers[f"{path}/files/{digest(photograph)}"] = photograph
-    labeller.versions = {1: digest(b"another manifest")}
-    assert kills.check_versions(labeller)["fault: versions changed"] == 1
+    data_set.versions[1] = digest(b"another manifest")
+    assert kills.check_versions(client, data_set)["fault: versions changed"] == 1
 
 
 @pytest.mark.parametrize(
@@ -92,6 +96,19 @@ def test_jobs_that_ended_twice_or_without_an_explanation_are_counted(job, texts,
     assert found["fault: confirmed trainings lost"] == 0
     labeller.jobs = {1, 2}
     assert kills.check_jobs(labeller)["fault: confirmed trainings lost"] == 1
+
+
+def test_joint_trainings_without_a_model_are_counted(capsys):
+    begins = {"kind": "state", "content": "The workers chief, member have the job."}
+    printed = {"kind": "output", "content": ["a line"]}
+    answers = {f"{JOBS}/{number}/events": {"events": [begins, printed, begins]} for number in (1, 2)}
+    found = check_joint_jobs(StoredAnswers({**answers, f"{JOBS}/1/use": None}), {1, 2})
+    assert found == {
+        "joint trainings": 2,
+        "leases of a group": 4,
+        "fault: joint trainings without a usable model": 1,
+    }
+    assert "The model of the joint training 2 cannot be used" in capsys.readouterr().err
 
 
 @pytest.mark.slow
