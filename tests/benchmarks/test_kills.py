@@ -1,9 +1,10 @@
 import hashlib
+import re
 
 import numpy as np
 import pytest
 
-from benchmarks.serving import kills
+from benchmarks.serving import joint_kills, kills
 from benchmarks.serving.joint_kills import check_joint_jobs
 from benchmarks.serving.labeller import JOBS, ConfirmedDataSet, ConfirmedLabel, Labeller
 from segdec.errors import RunError
@@ -112,8 +113,11 @@ def test_joint_trainings_without_a_model_are_counted(capsys):
 
 
 @pytest.mark.slow
-def test_nothing_is_lost_when_programs_are_killed(tmp_path, capsys):
+def test_nothing_is_lost_when_programs_are_killed(tmp_path, capsys, monkeypatch):
     pytest.importorskip("tensorflow")
+    monkeypatch.setattr(joint_kills, "MINUTES", 0.3)  # a few steps
     words = ["--folder", str(tmp_path / "new"), "--photographs", "6", "--kills", "2"]
     assert kills.main(words) == 0
-    assert "confirmed labels" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "confirmed labels" in printed
+    assert re.search(r"joint trainings +2\n", printed)
