@@ -1,6 +1,7 @@
 """Masks of defects from a few clicks, by SAM 2.1."""
 
 from collections.abc import Iterator, Sequence
+from threading import Lock
 
 import cv2
 import numpy as np
@@ -36,6 +37,7 @@ class SamSegmenter:
         self.height, self.width = photograph.shape[:2]
         self._model = model
         self._embeddings: dict[Window, Embedding] = {}
+        self._lock = Lock()
         self._latest: tuple[Clicks, Window, Floats] | None = None
         first, *wider = self._list_windows(Box(0, 0, 1, 1))
         if not wider:
@@ -56,7 +58,7 @@ class SamSegmenter:
         mask = np.zeros((self.height, self.width), np.uint8)
         checked = check_clicks(clicks, self.height, self.width)
         if any(click.is_defect for click in checked):
-            while (found := self._search(checked)) is None:
+            while (found := self._find(checked)) is None:
                 pass
             window, logits = found
             _draw(logits, window.crop(mask))
@@ -69,12 +71,16 @@ class SamSegmenter:
             RequestError: With the code `bad_click`.
         """
         checked = check_clicks(clicks, self.height, self.width)
-        return any(click.is_defect for click in checked) and self._search(checked) is None
+        return any(click.is_defect for click in checked) and self._find(checked) is None
 
-    def _search(self, clicks: Clicks) -> tuple[Window, Floats] | None:
+    def _find(self, clicks: Clicks) -> tuple[Window, Floats] | None:
         """The window of the mask and its logits; None after a run of the encoder: call it again."""
-        if self._latest is not None and self._latest[0] == clicks:
-            return self._latest[1:]
+        with self._lock:  # several people may label one photograph
+            if self._latest is None or self._latest[0] != clicks:
+                self._latest = self._search(clicks)
+            return None if self._latest is None else self._latest[1:]
+
+    def _search(self, clicks: Clicks) -> tuple[Clicks, Window, Floats] | None:
         x, y = [click.x for click in clicks], [click.y for click in clicks]
         for window in self._list_windows(Box(min(x), min(y), max(x) + 1, max(y) + 1)):
             embedding = self._embeddings.get(window)
@@ -84,8 +90,7 @@ class SamSegmenter:
             logits = self._decode(embedding, window, clicks)
             if not window.is_cut((logits > 0).astype(np.uint8), self.height, self.width):
                 break
-        self._latest = clicks, window, logits
-        return window, logits
+        return clicks, window, logits
 
     def _list_windows(self, inside: Box) -> Iterator[Window]:
         height, width = self._model.size

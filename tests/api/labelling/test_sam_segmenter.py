@@ -1,5 +1,7 @@
 """Masks of SAM on photographs whose sides have other lengths than the input of the encoder."""
 
+from threading import Thread
+
 import numpy as np
 import pytest
 
@@ -137,6 +139,22 @@ def test_a_step_runs_the_encoder_once_and_features_of_windows_are_stored(model, 
     assert segmenter.nbytes == 400 * 600 + 2 * 4 * 3 * (16 * 16 + 8 * 8 + 4 * 4)
     assert segmenter.take_step([first])  # its features were the oldest
     assert len(encoded) == 4
+
+
+def test_two_people_with_the_same_photograph_do_not_run_the_encoder_twice(model, encoded, monkeypatch):
+    segmenter, click = SamSegmenter(model, np.full((400, 600), 255, np.uint8)), Click(300, 200, True)
+    other, encode = Thread(target=segmenter.take_step, args=([click],)), SamModel.encode
+
+    def encode_slowly(model, image):
+        if not other.ident:
+            other.start()
+            other.join(0.5)
+        return encode(model, image)
+
+    monkeypatch.setattr(SamModel, "encode", encode_slowly)
+    assert segmenter.take_step([click])
+    other.join()
+    assert len(encoded) == 1
 
 
 def test_the_memory_of_colours_and_features_is_counted(model):
