@@ -140,6 +140,8 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     add("--problems", type=Path, metavar="FILE", help=lines)
     bad = "give no photograph a split if the file splits.txt is invalid, and print a note"
     add("--skip-bad-split-file", action="store_true", help=bad)
+    own = "leave out photographs with a file outside of ROOT, which a manifest can name"
+    add("--own-files", action="store_true", help=own)
     every = "all photographs below ROOT, with the label ignore, whatever folders and annotations state"
     add("--unlabelled", action="store_true", help=every)
     parser.set_defaults(command=commands.convert)

@@ -15,6 +15,7 @@ from datasets.contact_sheet import contact_sheet
 from datasets.conversion import convert as write_manifest
 from datasets.conversion import convertible
 from datasets.detection import detect_layout, find_root
+from datasets.file_bounds import without_files_outside
 from datasets.file_systems import is_url
 from datasets.findings import list_findings, write_findings
 from datasets.folds import Duplicates, keep_every_share, split_by_share, split_into_folds
@@ -154,11 +155,14 @@ def pack(options: argparse.Namespace) -> None:
 def convert(options: argparse.Namespace) -> None:
     """Writes the data set as a folder of the layout `manifest`."""
     _check_new(options.out)
+    root = Path(options.root)
     if options.unlabelled:
-        dataset = list_photographs(Path(options.root))
+        dataset = list_photographs(root)
     else:
         loaded = _load(options, options.splits, skip_bad_split_file=options.skip_bad_split_file)
         dataset = _with_own_split(options, loaded)
+    if options.own_files:
+        dataset = without_files_outside(dataset, root)
     checked = _check(options, convertible(dataset), ANY_WHITE_LEVEL)
     if options.problems is not None:
         with _writing(f"The list {options.problems}", "--problems"):

@@ -19,7 +19,7 @@ from datasets.causes import Cause
 from datasets.checking import ANY_WHITE_LEVEL
 from datasets.layouts.manifest import CLASSES_FILE
 from datasets.reading import decode, read_files
-from datasets.sample import IGNORED, Dataset, Problem, Record, Sample
+from datasets.sample import IGNORED, MAX_CLASSES, Dataset, Problem, Record, Sample
 from segdec.errors import DatasetError
 from segdec.images import DEFAULT_MAX_PIXELS, DEFAULT_MAX_SIDE, encode_png
 from segdec.imaging.header import FORMATS, open_header
@@ -27,9 +27,6 @@ from segdec.runtime.files import atomic_folder
 
 MANIFEST = "manifest.jsonl"
 PHOTOGRAPHS, MASKS = "photographs", "masks"
-
-MAX_CLASSES = IGNORED - 1
-"""Classes of defects that a mask can number."""
 
 Progress = Callable[[Sequence[Record]], Iterable[Record]]
 

@@ -26,6 +26,9 @@ VALUES_ARE_CLASSES: MaskValues = ()
 IGNORED = 255
 """Class index of pixels whose class is unknown: they have no weight in training and in pixel metrics."""
 
+MAX_CLASSES = IGNORED - 1
+"""Classes of defects that a mask can number."""
+
 
 @dataclass(frozen=True)
 class Record:

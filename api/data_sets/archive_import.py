@@ -22,7 +22,7 @@ from api.data_sets.job_schemas import ImportProblem, ImportResult, JobState
 from api.data_sets.photographs import add_photograph, find_photograph
 from segdec.config import GOOD
 
-ARCHIVE, UNPACKED, CONVERTED, PROBLEMS = "archive.zip", "unpacked", "converted", "problems.jsonl"
+ARCHIVE, UNPACKED, CONVERTED, PROBLEMS = "archive.zip", "archive", "converted", "problems.jsonl"
 DISK_SPACE_FACTOR = 3
 """An import may write this many times the size of the photographs: unpacked, converted and stored."""
 SPACE_INTERVAL_S = 1.0
@@ -122,7 +122,7 @@ class ArchiveImport:
         notes = await self._unpack()
         (self._folder / ARCHIVE).unlink()
         command = ["convert", "auto", UNPACKED, CONVERTED, "--skip-broken", "--problems", PROBLEMS]
-        command += ["--skip-bad-split-file", "--max-pixels", str(options.max_pixels)]
+        command += ["--skip-bad-split-file", "--own-files", "--max-pixels", str(options.max_pixels)]
         try:
             notes += await self._run(*command, *["--unlabelled"] * (not options.with_labels))
         finally:
@@ -150,6 +150,8 @@ class ArchiveImport:
             while not (await asyncio.wait({program}, timeout=SPACE_INTERVAL_S))[0]:
                 await self._check_space(0)
             return await program
+        except JobError as error:
+            raise JobError(_without_folder(str(error)), error.cause.map_texts(_without_folder)) from error
         finally:
             program.cancel()
             await asyncio.wait({program})

@@ -9,6 +9,8 @@ from segdec.runtime.label_names import is_good, is_ignored
 
 MAX_CLASSES = 200
 """Mask values of classes begin at 1; 255 means an ignored area."""
+MAX_CLASS_NAME = 128
+"""Characters of a class, as of every name in a request."""
 IGNORE = "ignore"
 """Label of a photograph that is left out of versions."""
 
@@ -28,6 +30,8 @@ def extend_classes(known: Sequence[str], added: Sequence[str]) -> list[str]:
     for name in map(printable, added):
         if not name or is_good(name) or is_ignored(name) or is_reserved_class(name):
             raise _bad_class(name, "has another meaning as a label. Expected the name of a kind of defect.")
+        if len(name) > MAX_CLASS_NAME:
+            raise _bad_class(name, f"has {len(name)} characters. Expected at most {MAX_CLASS_NAME}.")
         if any(name.casefold() == other.casefold() for other in classes):
             raise _bad_class(name, "is already a class. Expected a new name.")
         classes.append(name)

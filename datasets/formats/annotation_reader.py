@@ -27,6 +27,7 @@ from datasets.formats.photograph_finder import PhotographFinder
 from datasets.listing import record_name
 from datasets.sample import (
     IGNORED,
+    MAX_CLASSES,
     VALUES_ARE_CLASSES,
     Dataset,
     MaskValues,
@@ -260,7 +261,7 @@ def annotated_record(annotation: Annotation, classes: Sequence[str]) -> Record:
     """Creates the record of an annotation.
 
     Raises:
-        ValueError: If shapes and labels contradict each other.
+        ValueError: If shapes and labels contradict each other, or masks cannot number the classes.
     """
     name, defects = annotation.name, annotation.defects
     others = sorted({label for label in annotation.labels if is_defect(label)})
@@ -273,6 +274,11 @@ def annotated_record(annotation: Annotation, classes: Sequence[str]) -> Record:
         raise ValueError(f"the photograph has the labels good and {', '.join(marked)}. Keep one of the two")
     if any(map(is_ignored, annotation.labels)):
         raise ValueError("the whole photograph is marked as ignored. Remove it, or give it a class")
+    if (annotation.masks or defects) and len(classes) - 1 > MAX_CLASSES:
+        raise ValueError(
+            f"the annotations have {len(classes) - 1} classes of defects, and a mask numbers at most "
+            f"{MAX_CLASSES}. Merge classes"
+        )
     if annotation.masks:
         mask, values, label = _mask_of_files(annotation, classes)
     elif defects:

@@ -31,6 +31,7 @@ export const JOB_TEXTS = {
   no_label_anywhere: (values) => translate("{photographs} photographs, and nothing shows which are good. Put good ones into a folder 'good', defective ones into a folder 'defect', or send them without labels.", values),
   reserved_class: (values) => translate("The name '{name}' of a class is reserved. Rename the class, or label its photographs as 'ignore'.", values),
   unsupported_file: (values) => translate("{file} has a format that is not read. Expected {types}: convert or remove the file.", values),
+  file_outside: (values) => translate("{file} lies outside of the folder of the data set. Copy the file into the folder, and correct the line that names it.", values),
   same_photograph_name: (values) => translate("Two photographs have the same name: {file} and {other}. Rename one of them.", values),
   photograph_name: () => translate("The name starts or ends with a space, or has unprintable characters. Rename the photograph and its mask."),
   photograph_without_class: () => translate("The photograph has no class: it is in no folder of a class, and has neither a mask nor an annotation. Move it to the folder 'good' or to that of its defect."),

@@ -170,6 +170,23 @@ DIVIDED = {
 }
 
 
+def test_files_of_the_machine_that_a_manifest_names_are_left_out(run, tmp_path):
+    for name, content in (("one", png(7)), ("two", png(8)), ("mask", mask())):
+        (tmp_path / f"{name}.png").write_bytes(content)
+    lines = [f"{tmp_path}/one.png,dent,", "../../two.png,dent,", "b.png,dent,../../mask.png"]
+    manifest = "\n".join(["image,label,mask", "a.png,good,", *lines, "c.png,dent,m.png"])
+    entries = {f"{name}.png": png(number) for number, name in enumerate("abc")}
+    result = run({"manifest.csv": manifest.encode(), "m.png": mask(), **entries})
+    assert (result.added, result.left_out) == (2, 3)
+    assert {one.cause.code for one in result.problems} == {"file_outside"}
+
+
+def test_an_error_names_files_as_the_archive_has_them(run):
+    manifest = b"image,label\na.png,good\n"
+    with pytest.raises(JobError, match=r"The manifest manifest\.csv has these labels"):
+        run({"manifest.csv": manifest, "a.png": png(1)})
+
+
 @pytest.mark.parametrize(
     "lines", [b"train a\ntest b\nval c\n", b"train nothing\n", b"../x a\n", b"\xff\xfe\0", b""]
 )

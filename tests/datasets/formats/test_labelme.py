@@ -175,6 +175,14 @@ def test_all_problems_are_reported_at_once(annotate, tmp_path, write_picture):
     check_problems(dataset, expected)
 
 
+def test_more_classes_than_a_mask_numbers_are_a_problem(annotate, tmp_path):
+    annotate("a", *(shape(f"dent {number}", "rectangle", (0, 0), (1, 1)) for number in range(255)))
+    annotate("b")
+    dataset = index(tmp_path)
+    assert described(dataset) == [("b", "good", "mask", False)]
+    check_problems(dataset, [("a.json", "a", "255 classes of defects, and a mask numbers at most 254")])
+
+
 def test_stray_click_beside_a_shape_is_dropped_unless_strict(annotate, tmp_path):
     box = shape("dent", "rectangle", (0, 0), (1, 1))
     annotate("a", box, shape("dent", "rectangle", (3, 3), (3, 3)), shape("dent", "polygon", (1, 1), (2, 2)))
