@@ -56,7 +56,7 @@ PHOTOGRAPH = {"id": 1, "name": "a"}
 EMPTY = Cause(code="mask_empty", values={"mask": "masks/a.png"})
 STOPPED = Failure("Stopped.", Cause(code="proposals_stopped", values={"times": 5}))
 EARLIER = "An error of an earlier version."
-STARTED: dict[str, Any] = {"started_at": TIME, "started_by": "Ada", "finished_at": TIME, "state": "failed"}
+STARTED: dict[str, Any] = {"started_at": TIME, "started_by": "unknown person at 10.0.0.1", "finished_at": TIME, "state": "failed"}
 
 
 def dump(answer: AnswerPart) -> Any:
@@ -118,6 +118,7 @@ def worker() -> Any:
             "imports",
             imports,
             {
+                "#imports li:nth-child(1) .hint": "Unbekannt (10.0.0.1)",
                 "#imports": "Der Dienst wurde während des Imports gestoppt.",
                 "#imports li:nth-child(1) details": "a: Die Maske masks/a.png markiert keinen Fehler",
                 "#imports li:nth-child(2) .problem": EARLIER,

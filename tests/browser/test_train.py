@@ -154,6 +154,7 @@ def test_a_training_is_ordered_watched_and_ended(visit, studio, tmp_path):
 def test_a_training_is_described_in_german(visit, studio, tmp_path):
     window = visit(studio.address, viewport={"width": 1024, "height": 768}, locale="de-DE")
     page = window.open("train")
+    expect(page.locator("#version-note")).to_have_text("6 annotierte Bilder: 3 gut, 2 scratch, 1 dent")
     page.locator("button", has_text="Training starten").click()
     expect(page.locator("#job-state")).to_have_text("wartet auf einen Trainingsrechner")
     studio.worker.end(studio.lease(), "crashed", "The training was killed by SIGKILL.")

@@ -2,6 +2,7 @@
 
 import { byId, createElement } from "../shared/dom.js";
 import { formatNumber, translate, translateCount } from "../shared/language.js";
+import { personText } from "../shared/person_text.js";
 import { timeText } from "../shared/plant_time.js";
 import { storedText } from "../shared/problem_text.js";
 
@@ -43,7 +44,7 @@ export class ImportList {
 
 function entryOf({ name, state, result, started_at: started, started_by: author }) {
   const title = createElement("strong", "", name || translate("Archive"));
-  const about = createElement("span", "hint", [timeText(started), author].filter(Boolean).join(", "));
+  const about = createElement("span", "hint", [timeText(started), personText(author)].filter(Boolean).join(", "));
   const entry = createElement("li", state, title, about, createElement("p", "", stateText(state, result)));
   if (result.error) entry.append(createElement("p", "problem", storedText(result.error, result.error_cause)));
   const notes = [...result.problems.map((problem) => storedText(problem.text, problem.cause, problem.name)), ...result.notes];

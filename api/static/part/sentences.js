@@ -1,6 +1,7 @@
 // What the page of a part says about a record.
 
 import { translate } from "../shared/language.js";
+import { personText } from "../shared/person_text.js";
 import { photographText } from "../shared/photograph_sentences.js";
 import { timeText, timeTextWithZone } from "../shared/plant_time.js";
 import { scoreText, verdictText } from "../shared/record_text.js";
@@ -69,6 +70,6 @@ export function factsOf({ answer, refusal, ...record }) {
 export function deletionText({ state, deleted_at: at, deleted_by: name }) {
   if (state === "lost" || !at) return null;
   return name
-    ? translate("{name} deleted the photograph on {time}.", { name, time: timeText(at) })
+    ? translate("{name} deleted the photograph on {time}.", { name: personText(name), time: timeText(at) })
     : translate("The retention rules deleted the photograph on {time}.", { time: timeText(at) });
 }

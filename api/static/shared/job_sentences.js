@@ -14,6 +14,7 @@ const EVENTS = [
   sentence("The job waits for a worker and continues from its last checkpoint."),
   sentence("The job waits for a worker and starts again."),
   sentence("Its checkpoint is of version {version}, so that the training starts again."),
+  sentence("Later metrics and output are not stored: there are too many."),
   sentence("The job is done."),
   sentence("The job is failed."),
   sentence("The job is cancelled."),

@@ -1,7 +1,7 @@
 // The form that orders a training.
 
 import { byId, createElement, setText } from "../shared/dom.js";
-import { translate, translateCount } from "../shared/language.js";
+import { formatNumber, translate, translateCount } from "../shared/language.js";
 
 const NEW_VERSION = "";
 const MINUTES = { "": 10, true: 720 }; // of a training with a time limit, and of one that takes all steps
@@ -56,7 +56,7 @@ export class NewTraining {
     const { classes, counts } = this.#shownVersion();
     const known = Object.entries(counts.labels).filter(([label]) => label !== "ignore");
     const total = known.reduce((sum, [, count]) => sum + count, 0);
-    const parts = known.map(([label, count]) => `${count} ${label}`).join(", ");
+    const parts = known.map(([label, count]) => `${formatNumber(count)} ${label === "good" ? translate("good") : label}`).join(", ");
     setText(byId("version-note"), translateCount(total, "{count} labelled photograph: {labels}", "{count} labelled photographs: {labels}", { labels: parts }));
     byId("class-choice").hidden = classes.length < 2;
     byId("class-boxes").replaceChildren(...classes.map((name) => {
