@@ -56,7 +56,12 @@ PHOTOGRAPH = {"id": 1, "name": "a"}
 EMPTY = Cause(code="mask_empty", values={"mask": "masks/a.png"})
 STOPPED = Failure("Stopped.", Cause(code="proposals_stopped", values={"times": 5}))
 EARLIER = "An error of an earlier version."
-STARTED: dict[str, Any] = {"started_at": TIME, "started_by": "unknown person at 10.0.0.1", "finished_at": TIME, "state": "failed"}
+STARTED: dict[str, Any] = {
+    "started_at": TIME,
+    "started_by": "unknown person at 10.0.0.1",
+    "finished_at": TIME,
+    "state": "failed",
+}
 
 
 def dump(answer: AnswerPart) -> Any:
