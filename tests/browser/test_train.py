@@ -115,6 +115,9 @@ def test_a_training_is_ordered_watched_and_ended(visit, studio, tmp_path):
         25
     ]  # after 20 steps of the first stage
     expect(page.locator("#output")).to_have_text("step 5")
+    late = {"phase": "training", "stage": "joint", "step": 6, "elapsed_s": 130}
+    studio.worker.heartbeat(job, is_training=True, progress=late, events=())
+    expect(page.locator("#job-facts")).to_contain_text("none: the model is evaluated")
     studio.worker.send_panel(job, encode_png(np.full((40, 60, 3), 90, np.uint8)))
     studio.beat(job, 6)
     expect(page.locator("#panel")).to_be_visible()

@@ -9,7 +9,9 @@ const MIN_LABELS = 3; // of good and of defective photographs; the training make
 export function showSteps({ id, counts }, jobs) {
   const finished = jobs.filter(({ state }) => state === "done");
   const done = finished.find((job) => !job.for_proposals || job.used); // a training for proposals is only a first one
-  const running = jobs.find(({ state }) => ["queued", "leased", "running"].includes(state));
+  const unfinished = jobs.filter(({ state }) => ["queued", "leased", "running"].includes(state));
+  const proposing = unfinished.some((job) => job.for_proposals);
+  const running = unfinished.find((job) => !job.for_proposals);
   const used = jobs.find((job) => job.used);
   const good = counts.labels.good ?? 0;
   const defective = counts.labelled - good - (counts.labels.ignore ?? 0);
@@ -24,7 +26,7 @@ export function showSteps({ id, counts }, jobs) {
     },
     {
       title: translate("Let a model propose the rest"),
-      note: "",
+      note: proposing ? translate("A training runs.") : "",
       href: "#proposals-title",
       isDone: !counts.unlabelled || finished.length > 0,
     },

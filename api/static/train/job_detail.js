@@ -61,7 +61,7 @@ export class JobDetail {
       [translate("Time limit"), translate("{minutes} min", { minutes: formatNumber(settings.minutes) })],
       [translate("Position"), progress?.stage && translate("stage {stage}, step {step}", { stage: progress.stage, step: formatNumber(progress.step) })],
       [translate("Photographs fetched"), progress?.of_photographs && `${formatNumber(progress.photographs)} / ${formatNumber(progress.of_photographs)}`],
-      [translate("Time left, at most"), job.state === "running" && left !== null && durationText(left)],
+      [translate("Time left, at most"), job.state === "running" && left !== null && (left > 0 ? durationText(left) : translate("none: the model is evaluated"))],
       [translate("Checkpoint"), checkpoint && `${checkpoint.position} · ${timeText(checkpoint.at)}`],
       [translate("In the folder of models"), job.used && `${timeText(job.used.at)} · ${personText(job.used.who)}`],
     ];
