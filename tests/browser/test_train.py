@@ -87,6 +87,19 @@ def finish(worker: ServiceConnection, job: Job, folder: Path) -> None:
 
 
 @pytest.mark.slow
+def test_after_the_time_limit_the_page_says_that_the_model_is_evaluated(visit, studio):
+    with httpx.Client(base_url=studio.address) as http:
+        version = http.post("v1/data-sets/1/versions", json={"note": ""}).json()["number"]
+        order = {"data_set": 1, "data_set_version": version, "model": "brackets", "minutes": 2}
+        assert http.post("v1/training/jobs", json=order).status_code == 201
+    job = studio.lease()
+    progress = {"phase": "training", "stage": "joint", "step": 6, "elapsed_s": 130}
+    studio.worker.heartbeat(job, is_training=True, progress=progress, events=())
+    page = visit(studio.address).open("train?job=1")
+    expect(page.locator("#job-facts")).to_contain_text("none: the model is evaluated")
+
+
+@pytest.mark.slow
 def test_a_training_is_ordered_watched_and_ended(visit, studio, tmp_path):
     window = visit(studio.address)
     page = window.open("datasets?id=1")
@@ -115,9 +128,6 @@ def test_a_training_is_ordered_watched_and_ended(visit, studio, tmp_path):
         25
     ]  # after 20 steps of the first stage
     expect(page.locator("#output")).to_have_text("step 5")
-    late = {"phase": "training", "stage": "joint", "step": 6, "elapsed_s": 130}
-    studio.worker.heartbeat(job, is_training=True, progress=late, events=())
-    expect(page.locator("#job-facts")).to_contain_text("none: the model is evaluated")
     studio.worker.send_panel(job, encode_png(np.full((40, 60, 3), 90, np.uint8)))
     studio.beat(job, 6)
     expect(page.locator("#panel")).to_be_visible()
