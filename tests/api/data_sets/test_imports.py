@@ -417,8 +417,10 @@ def test_files_leave_the_free_share_of_the_record(run, monkeypatch):
     entries = {f"good/{number}.png": png(number, (200, 100)) for number in range(5)}
     needed = archive_import.DISK_SPACE_FACTOR * sum(map(len, entries.values()))
     limit_disk(monkeypatch, lambda: 500_000 + needed - 3)
-    with pytest.raises(JobError, match=r"GB free; 0\.0 GB, 5% of it, stay free for inspections"):
+    with pytest.raises(JobError, match=r"GB free; 0\.0 GB, 5% of it, stay free for inspections") as raised:
         run(entries, replace(OPTIONS, free_share=0.1))
+    assert raised.value.cause.code == "archive_unpacked_disk"
+    assert raised.value.cause.values == {"gigabytes": 0.0, "free": 0.0, "reserved": 0.0}
     limit_disk(monkeypatch, lambda: 500_000 + needed)
     assert run(entries, replace(OPTIONS, free_share=0.1), 1).added == 5
 

@@ -114,7 +114,7 @@ def test_a_database_of_an_earlier_version_gets_the_new_columns(engine):
         assert append_only_tables(connection) == {"audit", "data_set_annotations", "data_set_versions"}
 
 
-def test_training_jobs_of_an_earlier_version_get_the_new_columns(engine):
+def test_jobs_of_an_earlier_version_get_the_new_columns(engine):
     with write_transaction(engine) as connection:
         connection.execute(text("DROP TABLE proposal_orders"))
         connection.execute(text("DROP INDEX training_chunks_by_sender"))
@@ -125,12 +125,17 @@ def test_training_jobs_of_an_earlier_version_get_the_new_columns(engine):
             ("training_jobs", "machines"),
             ("training_workers", "address"),
             ("training_workers", "waits_until"),
+            ("training_workers", "problem_cause"),
+            ("data_set_checks", "error_cause"),
+            ("data_set_proposal_runs", "problem_cause"),
+            ("data_set_proposal_runs", "error_cause"),
         ):
             connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0018'"))
     migrate(engine)
     members, workers = tables.training_members, tables.training_workers
-    for table in (tables.training_chunks, tables.training_jobs, workers, members):
+    checks, runs = tables.data_set_checks, tables.data_set_proposal_runs
+    for table in (tables.training_chunks, tables.training_jobs, workers, members, checks, runs):
         found = {column["name"] for column in inspect(engine).get_columns(table.name)}
         assert found == {column.name for column in table.c}
     [index] = inspect(engine).get_indexes("training_chunks")
