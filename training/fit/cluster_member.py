@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from segdec.runtime.cli import EXIT_INTERRUPTED
@@ -53,6 +54,17 @@ def share_experiment(
     group.broadcast(json.dumps(message).encode())
 
 
+def make_time_control(
+    group: ProcessGroupContext | None,
+    steps: Mapping[str, int],
+    ends_at: float,
+    clock: Clock,
+    min_steps: int = 1,
+) -> TimeControl:
+    """Returns a `TimeControl` with which the processes of a cluster follow the clock of the chief."""
+    return TimeControl(steps, ends_at, clock, min_steps, None if group is None else group.agree)
+
+
 def announce_end(group: ProcessGroupContext | None) -> None:
     """Ends the other processes with exit code 0: the chief has finished. A lost one is of no account now."""
     if group is not None:
@@ -80,7 +92,7 @@ def train_as_member(group: ProcessGroupContext, local: ExperimentConfig, clock: 
             config, min_steps = _receive(group, local, Path(place))
             control = None
             if min_steps is not None:
-                control = TimeControl(config.stages.steps, 0.0, clock, min_steps, group.agree)
+                control = make_time_control(group, config.stages.steps, 0.0, clock, min_steps)
             _train(Trainer(config, control=control, process_group=group))
         except KeyboardInterrupt as stop:
             raise SystemExit(getattr(stop, "exit_code", EXIT_INTERRUPTED)) from None

@@ -31,7 +31,13 @@ from training.distribution.process_group_context import ProcessGroupContext
 from training.evaluate import describe_points, evaluate_run
 from training.experiment_file import save_experiment
 from training.export import ExportOptions, export_run
-from training.fit.cluster_member import announce_end, connect, share_experiment, train_as_member
+from training.fit.cluster_member import (
+    announce_end,
+    connect,
+    make_time_control,
+    share_experiment,
+    train_as_member,
+)
 from training.fit.dataset_profile import (
     DatasetProfile,
     ProfiledDataset,
@@ -220,9 +226,7 @@ def _fit(
         min_steps = MIN_CACHED_STEPS if config.caches_features else 1
         with _removed_on_error(config):
             share_experiment(group, config, min_steps)
-            control = TimeControl(
-                config.stages.steps, train_until, clock, min_steps, None if group is None else group.agree
-            )
+            control = make_time_control(group, config.stages.steps, train_until, clock, min_steps)
             fixed_s = clock() - began + forward_s * encoded + reserved
             fresh = options.overwrite or options.resume
             trainer = Trainer(config, fresh=fresh, control=control, process_group=group)
@@ -255,9 +259,7 @@ def _resume(
         min_steps = MIN_CACHED_STEPS if config.caches_features else 1
         share_experiment(group, config, min_steps)
         ends_at = began + 60 * options.minutes
-        control = TimeControl(
-            config.stages.steps, ends_at, clock, min_steps, None if group is None else group.agree
-        )
+        control = make_time_control(group, config.stages.steps, ends_at, clock, min_steps)
         trainer = Trainer(config, control=control, process_group=group)
         print_lines(trainer.describe_start(), HOW_TO_STOP)
     stopped = _train(trainer, options)

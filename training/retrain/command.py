@@ -25,7 +25,13 @@ from training.distribution.interruption import RunInterruptedError
 from training.distribution.process_group_context import ProcessGroupContext
 from training.evaluate import evaluate_run
 from training.export import ExportOptions, export_run
-from training.fit.cluster_member import announce_end, connect, share_experiment, train_as_member
+from training.fit.cluster_member import (
+    announce_end,
+    connect,
+    make_time_control,
+    share_experiment,
+    train_as_member,
+)
 from training.fit.command import MAX_MINUTES, clock, record_steps_taken
 from training.fit.forward_time import measure_forward
 from training.fit.time_control import TimeControl, planned_steps, reserved_s, validation_interval
@@ -92,9 +98,7 @@ def retrain(options: RetrainOptions, began: float, cluster: Cluster | None = Non
     share_experiment(group, config, None if train_until is None else 1)
     control = None
     if train_until is not None:
-        control = TimeControl(
-            config.stages.steps, train_until, clock, agree=None if group is None else group.agree
-        )
+        control = make_time_control(group, config.stages.steps, train_until, clock)
 
     # === Train ===
     folder = _train(config, control, group)
