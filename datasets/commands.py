@@ -159,7 +159,10 @@ def convert(options: argparse.Namespace) -> None:
     if options.unlabelled:
         dataset = list_photographs(root)
     else:
-        loaded = _load(options, options.splits, skip_bad_split_file=options.skip_bad_split_file)
+        bounds = root if options.own_files else None
+        loaded = _load(
+            options, options.splits, skip_bad_split_file=options.skip_bad_split_file, bounds=bounds
+        )
         dataset = _with_own_split(options, loaded)
     if options.own_files:
         dataset = without_files_outside(dataset, root)
@@ -254,7 +257,13 @@ def _with_own_split(options: argparse.Namespace, dataset: Dataset) -> Dataset:
     return dataset if own else without_split(dataset)
 
 
-def _load(options: argparse.Namespace, splits: Path | None, *, skip_bad_split_file: bool = False) -> Dataset:
+def _load(
+    options: argparse.Namespace,
+    splits: Path | None,
+    *,
+    skip_bad_split_file: bool = False,
+    bounds: Path | None = None,
+) -> Dataset:
     if options.layout == AUTO:
         if not is_url(options.root):
             options.root = find_root(Path(options.root))
@@ -271,6 +280,7 @@ def _load(options: argparse.Namespace, splits: Path | None, *, skip_bad_split_fi
         annotator=options.annotator,
         strict=options.strict,
         skip_bad_split_file=skip_bad_split_file,
+        bounds=bounds,
     )
 
 

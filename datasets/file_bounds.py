@@ -1,5 +1,6 @@
 """Leaves out photographs with files outside of the folder, which an archive of somebody else can name."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,24 +12,63 @@ from datasets.sample import Dataset, Problem, Record
 from segdec.images import ImageFile
 
 
+class FileOutsideError(ValueError):
+    """A file outside of the folder.
+
+    Attributes:
+        path: Where it would be.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"the file {path} lies outside of the folder of the data set")
+        self.path = path
+
+
+def path_inside(path: Path, root: Path) -> Path:
+    """Returns the path without `..`, whether a file is there or not.
+
+    Raises:
+        FileOutsideError: If it lies outside of `root`. The error does not show whether a file is there.
+    """
+    folder, plain = _folder_of(root), Path(os.path.normpath(path))
+    inside = any(_absolute(plain).is_relative_to(each) for each in (_absolute(folder), folder.resolve()))
+    if not inside or not plain.resolve().is_relative_to(folder.resolve()):
+        raise FileOutsideError(path)
+    return plain
+
+
+def outside_problem(path: Path, name: str) -> Problem:
+    """Returns the problem of the photograph `name` whose file `path` lies outside."""
+    text = (
+        f"The file {path} lies outside of the folder of the data set. Copy it into the folder, and "
+        "correct the line or entry that names it."
+    )
+    return Problem(str(path), text, name, Cause("file_outside", {"file": str(path)}))
+
+
 def without_files_outside(dataset: Dataset, root: Path) -> Dataset:
     """Returns the data set with the photographs as problems whose photograph or mask lies outside of `root`.
 
     Links are followed.
     """
-    folder = (root.parent if root.is_file() else root).resolve()
+    folder = _folder_of(root).resolve()
     return dataset.with_records(_check(record, folder) for record in dataset.records)
 
 
 def _check(record: Record, folder: Path) -> Record | Problem:
     for path in _paths(record.image_file, record.mask_file):
         if not path.resolve().is_relative_to(folder):
-            text = (
-                f"The file {path} lies outside of the folder of the data set. Copy it into the folder, and "
-                "correct the line or entry that names it."
-            )
-            return Problem(str(path), text, record.name, Cause("file_outside", {"file": str(path)}))
+            return outside_problem(path, record.name)
     return record
+
+
+def _absolute(path: Path) -> Path:
+    """The absolute path without `..`; links stay, so no file is looked at."""
+    return Path(os.path.normpath(path.absolute()))
+
+
+def _folder_of(root: Path) -> Path:
+    return root.parent if root.is_file() else root
 
 
 def _paths(*files: ImageFile | None) -> Iterator[Path]:

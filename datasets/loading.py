@@ -74,6 +74,7 @@ def load_dataset(
     strict: bool = False,
     test_root: Path | None = None,
     skip_bad_split_file: bool = False,
+    bounds: Path | None = None,
 ) -> Dataset:
     """Lists the data set of `layout` below `root`, assigns its splits and limits its annotations.
 
@@ -93,6 +94,8 @@ def load_dataset(
         strict: Turn shapes that are dropped or cut off into problems of their photographs.
         test_root: Separate folder of the same layout with further photographs, all in the split test.
         skip_bad_split_file: Give no photograph a split if `splits.txt` in `root` is invalid; a note says why.
+        bounds: Folder outside of which a manifest names no file that is read; photographs with another one
+            become problems.
 
     Raises:
         DatasetError: If the layout is unknown, or a folder, the split file or the supervision file is
@@ -105,7 +108,8 @@ def load_dataset(
             f"Did you mean '{nearest_name(layout, LAYOUTS)}'?"
         )
     list_own = _list_or_skip_split if skip_bad_split_file else _list
-    dataset = list_own(layout, str(root), annotator, strict=strict, own_splits=splits is None)
+    own_splits = splits is None
+    dataset = list_own(layout, str(root), annotator, strict=strict, own_splits=own_splits, bounds=bounds)
     if test_root is not None:
         if layout == SHARDS:
             raise DatasetError(
@@ -138,11 +142,11 @@ def load_dataset(
 
 
 def _list_or_skip_split(
-    layout: str, place: str, annotator: str | None, *, strict: bool, own_splits: bool
+    layout: str, place: str, annotator: str | None, *, strict: bool, own_splits: bool, bounds: Path | None
 ) -> Dataset:
     """As `_list`, but without a split if `splits.txt` is invalid."""
     try:
-        return _list(layout, place, annotator, strict=strict, own_splits=own_splits)
+        return _list(layout, place, annotator, strict=strict, own_splits=own_splits, bounds=bounds)
     except SplitFileError as error:
         note = f"No split is used, because the split file is invalid. {error}"
         unsplit = replace(error.unsplit, notes=(*error.unsplit.notes, note))
@@ -150,13 +154,21 @@ def _list_or_skip_split(
 
 
 def _list(
-    layout: str, place: str, annotator: str | None, *, strict: bool, own_splits: bool = False
+    layout: str,
+    place: str,
+    annotator: str | None,
+    *,
+    strict: bool,
+    own_splits: bool = False,
+    bounds: Path | None = None,
 ) -> Dataset:
     """Lists a data set; with `own_splits`, a published one has the split of its `splits.txt`, if any."""
     if layout == SHARDS:
         return shards.index(place if file_systems.is_url(place) else str(Path(place)))
     _check_local(layout, place)
-    if layout in FOLDER_LAYOUTS:
+    if layout == "manifest":
+        dataset = manifest.index(Path(place), bounds)
+    elif layout in FOLDER_LAYOUTS:
         dataset = FOLDER_LAYOUTS[layout](Path(place))
         if own_splits and layout in PUBLISHED and has_split_file(Path(place)):
             dataset = _published_split(dataset, Path(place))

@@ -2,7 +2,7 @@
 
     root/manifest.csv        or manifest.jsonl; the root may be the file itself, with any name
     root/classes.txt         all classes, one on each line; any other label is then a problem. Required for
-                             class_mask, otherwise optional
+                             class_mask and for defective photographs alone, otherwise optional
     root/splits.txt          optional; used if the manifest has no split
 
     image,label,mask,box,split,group
@@ -12,7 +12,7 @@
 
 `image` and `label` are required, all other columns are optional, in any order. Paths are relative to the
 folder of the manifest. Photographs without a defect have the label `good` (or `ok`); the other labels are the
-classes.
+classes. Good photographs alone are also a data set, with the classes `good` and `defect`.
 
     mask                  file of the photograph's size, PNG, BMP or TIFF, above 0 for defect pixels
     class_mask            instead of mask: the values of the file are the positions of the classes in
@@ -36,6 +36,7 @@ from pathlib import Path
 from datasets.annotations.labels import DEFECT, GOOD, class_names
 from datasets.annotations.manifest_file import read_manifest
 from datasets.causes import Cause
+from datasets.file_bounds import FileOutsideError, outside_problem
 from datasets.formats.annotation_reader import problem
 from datasets.layouts.manifest_row import ManifestRow, read_name, read_row
 from datasets.sample import IGNORED, Dataset, MaskValues, Problem, Record
@@ -49,17 +50,20 @@ NAMES = ("manifest.csv", "manifest.jsonl")
 CLASSES_FILE = "classes.txt"
 
 
-def index(root: Path) -> Dataset:
+def index(root: Path, bounds: Path | None = None) -> Dataset:
     """Lists the photographs of the manifest at `root`, a file or its folder.
 
     Problems are invalid lines, missing photographs and masks, unknown labels, shapes outside the photograph,
     annotations that contradict the label or each other, repeated photographs and names, and groups in two
     splits.
 
+    Args:
+        root: The manifest, or its folder.
+        bounds: Folder outside of which no file is read: photographs with such a file are problems.
+
     Raises:
-        DatasetError: If there is no manifest or two, it lacks a column or has an unknown one, it has only
-            good or only defective photographs and there is no `classes.txt`, or `classes.txt` or `splits.txt`
-            is invalid.
+        DatasetError: If there is no manifest or two, it lacks a column or has an unknown one, no photograph
+            is good and there is no `classes.txt`, or `classes.txt` or `splits.txt` is invalid.
     """
     path = _find(root)
     rows, problems = [], []
@@ -69,7 +73,9 @@ def index(root: Path) -> Dataset:
             if entry.error:
                 raise ValueError(entry.error)
             name = read_name(entry.values, path.parent)
-            rows.append(read_row(entry.line, entry.values, path, name))
+            rows.append(read_row(entry.line, entry.values, path, name, bounds))
+        except FileOutsideError as error:
+            problems.append(outside_problem(error.path, name))
         except ValueError as error:
             problems.append(_problem(path, [entry.line], f"{error}. Correct the line.", name))
     known = _read_classes(path.parent / CLASSES_FILE)
@@ -78,9 +84,10 @@ def index(root: Path) -> Dataset:
     problems += [*_listed_twice(path, rows), *_split_groups(path, rows)]
     broken = {problem.name for problem in problems}
     kept = [row for row in rows if row.name not in broken and row.group not in broken]
-    classes = known or class_names(row.label for row in kept)
     if not problems and not known:
-        _check_classes(path, {row.label for row in kept})
+        _check_good(path, {row.label for row in kept})
+    classes = known or class_names(row.label for row in kept)
+    classes = classes if len(classes) > 1 else (GOOD, DEFECT)
     records = tuple(_record(row, classes) for row in sorted(kept, key=lambda row: row.name))
     dropped = tuple(_problem(path, [row.line], f"{text}.", row.name) for row in kept for text in row.dropped)
     encoding = read_annotation_text(path)[1]
@@ -181,11 +188,12 @@ def _labels_by_case(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem
             yield _problem(path, [row.line], text, row.name)
 
 
-def _check_classes(path: Path, labels: set[str]) -> None:
-    if GOOD not in labels or len(labels) < 2:
+def _check_good(path: Path, labels: set[str]) -> None:
+    """Raises without a good photograph: good ones may have another label."""
+    if GOOD not in labels:
         raise DatasetError(
             f"The manifest {path} has these labels: {', '.join(sorted(labels))}. Expected '{GOOD}' for "
-            "photographs without a defect, and at least one other label."
+            f"photographs without a defect. If there are none, list the classes in {CLASSES_FILE}."
         )
 
 

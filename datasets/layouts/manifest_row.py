@@ -10,6 +10,7 @@ from typing import TypeVar
 from datasets.annotations.drawn_mask import DrawnMask, Shape
 from datasets.annotations.labels import GOOD, read_label
 from datasets.annotations.shapes import Box, Polygon, check_inside, read_points
+from datasets.file_bounds import path_inside
 from datasets.layouts.mask_pairing import LOSSY_SUFFIXES
 from datasets.sample import Supervision
 from datasets.splitting import SPLIT_WORDS
@@ -42,15 +43,20 @@ class ManifestRow:
     """Texts about shapes that are left out or cut off."""
 
 
-def read_row(line: int, values: Values, manifest: Path, name: str) -> ManifestRow:
-    """Reads the row of an entry, `name` from `read_name`; ValueError if it is invalid."""
+def read_row(line: int, values: Values, manifest: Path, name: str, bounds: Path | None = None) -> ManifestRow:
+    """Reads the row of an entry, `name` from `read_name`.
+
+    Raises:
+        FileOutsideError: If a file lies outside of `bounds`.
+        ValueError: If the entry is invalid.
+    """
     folder = manifest.parent
     label = read_label(values.get("label", ""))
     if is_good(label):
         label = GOOD
     if is_ignored(label):
         raise ValueError(f"the label '{label}' states no class. Remove the line, or rename the class")
-    image = _existing(values, "image", folder)
+    image = _existing(values, "image", folder, bounds)
     dropped: list[str] = []
     boxes = _usable(_listed(values, "box", "boxes"), Box.from_list, dropped)
     polygons = _usable(_listed(values, "polygon", "polygons"), _polygon, dropped)
@@ -63,7 +69,7 @@ def read_row(line: int, values: Values, manifest: Path, name: str) -> ManifestRo
         raise ValueError(f"the photograph is good, but has {kinds[0]}; change the label or remove them")
     mask: ImageFile | None = None
     if masks:
-        mask = _existing_mask(values, masks[0], folder)
+        mask = _existing_mask(values, masks[0], folder, bounds)
     elif boxes or polygons:
         mask = _draw(image, f"{manifest}, line {line}", [*boxes, *polygons], dropped)
     usual: Supervision = "box" if boxes else "label" if mask is None and label != GOOD else "mask"
@@ -102,8 +108,10 @@ def read_name(values: Values, folder: Path) -> str:
 # === Files ===
 
 
-def _existing(values: Values, column: str, folder: Path) -> Path:
+def _existing(values: Values, column: str, folder: Path, bounds: Path | None) -> Path:
     path = folder / _text(values, column).replace("\\", "/")  # Windows paths
+    if bounds is not None:
+        path = path_inside(path, bounds)
     try:
         exists = path.is_file()
     except OSError:  # a name that is too long, or a folder without search permission
@@ -113,8 +121,8 @@ def _existing(values: Values, column: str, folder: Path) -> Path:
     return path
 
 
-def _existing_mask(values: Values, column: str, folder: Path) -> Path:
-    path = _existing(values, column, folder)
+def _existing_mask(values: Values, column: str, folder: Path, bounds: Path | None) -> Path:
+    path = _existing(values, column, folder, bounds)
     if path.suffix.lower() in LOSSY_SUFFIXES:
         raise ValueError(f"the {column} {path} has a lossy type, which changes values; save it as PNG")
     return path

@@ -6,7 +6,7 @@ from datasets.annotations.boxed_mask import BoxedMask
 from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.inverted_mask import InvertedMask
-from datasets.file_bounds import without_files_outside
+from datasets.file_bounds import FileOutsideError, path_inside, without_files_outside
 from datasets.sample import Dataset, Record
 
 
@@ -51,3 +51,33 @@ def test_the_root_may_be_the_manifest(root):
 def test_masks(root, wrap):
     assert kept(root, root / "in.png", wrap(root / "in.png"))
     assert not kept(root, root / "in.png", wrap(root.parent / "out.png"))
+
+
+# === Before a file is read ===
+
+
+def test_a_path_inside_has_no_parent_folders(root):
+    for path in ("in.png", "x/../in.png", "../x/../root/in.png", "missing.png"):
+        assert path_inside(root / path, root) == root / path.rpartition("/")[2]
+
+
+def test_the_folder_may_have_another_name(root):
+    other = root.parent / "other"
+    other.symlink_to(root)
+    assert path_inside(other / "in.png", other) == other / "in.png"
+    assert path_inside(root / "in.png", other) == root / "in.png"
+
+
+@pytest.mark.parametrize(
+    "path", ["../out.png", "../missing.png", "link.png", "dangling.png", "../root2/in.png"]
+)
+def test_the_error_is_the_same_whether_a_file_is_there_or_not(root, path):
+    (root / "dangling.png").symlink_to(root.parent / "missing.png")
+    with pytest.raises(FileOutsideError, match="lies outside of the folder of the data set"):
+        path_inside(root / path, root)
+
+
+def test_a_link_outside_that_leads_into_the_folder_is_outside(root):
+    (root.parent / "way").symlink_to(root)
+    with pytest.raises(FileOutsideError):
+        path_inside(root.parent / "way/in.png", root)

@@ -181,8 +181,40 @@ def test_files_of_the_machine_that_a_manifest_names_are_left_out(run, tmp_path):
     assert {one.cause.code for one in result.problems} == {"file_outside"}
 
 
+def test_a_problem_does_not_show_whether_a_file_of_the_machine_exists(run, tmp_path):
+    (tmp_path / "there.png").write_bytes(png(7))
+    (tmp_path / "there.txt").write_text("no photograph")
+    (tmp_path / "there").mkdir()
+    outside = ["there.png", "there.txt", "there", "missing.png", "missing/x.png"]
+    lines = [f"../../{name},dent,,{box}" for name in outside for box in ("", '"1,1,2,2"')]
+    lines += [
+        f"b.png,dent,../../{name}," for name in ("there.png", "there.jpg", "missing.png", "missing.jpg")
+    ]
+    lines += [f"{tmp_path}/{name},dent,," for name in ("there.png", "missing.png")]
+    manifest = "\n".join(["image,label,mask,box", "a.png,good,,", *lines])
+    result = run({"manifest.csv": manifest.encode(), "a.png": png(1), "b.png": png(2)})
+    assert (result.added, len(result.problems)) == (1, len(lines))
+    assert {one.cause.code for one in result.problems} == {"file_outside"}
+
+
+def test_a_path_through_another_folder_does_not_show_whether_it_exists(run, tmp_path):
+    (tmp_path / "there").mkdir()
+    back = "../import0/archive"
+    lines = [f"../../there/{back}/b.png,dent", f"../../missing/{back}/c.png,dent"]
+    manifest = "\n".join(["image,label", "a.png,good", *lines])
+    result = run({"manifest.csv": manifest.encode(), **{f"{name}.png": png(ord(name)) for name in "abc"}})
+    assert (result.added, result.problems) == (3, [])
+
+
+def test_good_photographs_of_a_manifest_need_no_list_of_classes(run, filled):
+    before = filled.read(show_data_set).classes
+    result = run({"manifest.csv": b"image,label\na.png,good\n", "a.png": png(1)})
+    assert (result.added, result.labelled, result.problems) == (1, 1, [])
+    assert filled.read(show_data_set).classes == before
+
+
 def test_an_error_names_files_as_the_archive_has_them(run):
-    manifest = b"image,label\na.png,good\n"
+    manifest = b"image,label\na.png,dent\n"
     with pytest.raises(JobError, match=r"The manifest manifest\.csv has these labels"):
         run({"manifest.csv": manifest, "a.png": png(1)})
 

@@ -239,12 +239,19 @@ def test_group_in_two_splits_is_a_problem(root):
         ),
         ("image,label,bbox\nline/a.png,good,\n", "'bbox' (did you mean 'box'?)"),
         ("image,label\nline/a.png,0\nline/b.png,1\n", "has these labels: 0, 1. Expected 'good'"),
-        ("image,label\nline/a.png,good\n", "has these labels: good"),
+        ("image,label\nline/a.png,dent\n", "has these labels: dent"),
     ],
 )
 def test_file_that_is_no_manifest_is_refused(root, text, words):
     with pytest.raises(DatasetError, match=re.escape(words)):
         index(write_csv(root, text))
+
+
+@pytest.mark.parametrize("more", ["", "line/missing.png,dent\n"])
+def test_good_photographs_alone_are_a_data_set(root, more):
+    dataset = index(write_csv(root, f"image,label\nline/a.png,good\nline/b.png,ok\n{more}"))
+    assert dataset.classes == ("good", "defect") and len(dataset.problems) == bool(more)
+    assert [record.label for record in dataset.records] == [0, 0]
 
 
 def test_cells_beyond_the_last_column_are_a_problem(root):
