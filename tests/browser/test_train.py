@@ -252,6 +252,25 @@ def test_a_failed_training_says_why_and_is_continued(visit, studio):
 
 
 @pytest.mark.slow
+def test_only_very_long_lines_of_the_log_are_broken(visit, studio):
+    with httpx.Client(base_url=studio.address) as http:
+        version = http.post("v1/data-sets/1/versions", json={"note": ""}).json()["number"]
+        order = {"data_set": 1, "data_set_version": version, "model": "brackets", "minutes": 2}
+        assert http.post("v1/training/jobs", json=order).status_code == 201
+    lines = ["found       6 photographs", "word " * 22 + "end", "", "word " * 60]
+    studio.beat(studio.lease(), 5, {"kind": "output", "content": lines})
+    for width, height in ((1024, 768), (390, 844)):
+        page = visit(studio.address, viewport={"width": width, "height": height}).open("train?job=1")
+        expect(page.locator("#output span")).to_have_count(4)
+        short, whole, empty, long = page.locator("#output span").evaluate_all(
+            "lines => lines.map(({ offsetHeight }) => offsetHeight)"
+        )
+        assert short == whole == empty > 0 and long > short
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert page.locator("#output").inner_text().splitlines()[:2] == lines[:2]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_the_page_fits_screens_and_phones(visit, studio, language):
     for width, height in ((1920, 1080), (1024, 768), (390, 844)):

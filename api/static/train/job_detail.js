@@ -140,7 +140,7 @@ export class JobDetail {
     const output = byId("output");
     const atEnd = output.scrollTop + output.clientHeight >= output.scrollHeight - 20;
     this.lines = [...this.lines, ...lines].slice(-MAX_LINES);
-    output.textContent = this.lines.join("\n");
+    output.replaceChildren(...this.lines.map((line) => createElement("span", "", line)));
     if (atEnd) output.scrollTop = output.scrollHeight;
   }
 
