@@ -29,6 +29,12 @@ def test_unchanged_script_is_not_sent_again(client):
     assert (again.status_code, again.content) == (304, b"")
 
 
+def test_no_page_changes_the_case_of_class_names():
+    styles = "".join(path.read_text() for path in sorted(STATIC.rglob("*.css")) if "vendor" not in path.parts)
+    changing = re.findall(r"([^{}]+)\{[^{}]*text-transform", styles)
+    assert [selector.strip() for selector in changing] == ["#statistics .note::first-letter"]  # sentences
+
+
 @pytest.mark.parametrize("path", ["/static/none.js", "/static/", "/static/%2e%2e/docs/docs.js", "/docs/none"])
 def test_other_files_are_not_found(client, path):
     answer = client.get(path)
