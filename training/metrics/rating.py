@@ -32,8 +32,8 @@ ENOUGH_DEFECTS = 20
 """Defective training photographs, and tested ones, from which more of them are not the first advice."""
 
 NO_CAUSE = (
-    "Check the labels of the errors in the report, and all labels with 'python -m datasets inspect', which "
-    "draws a contact sheet; if they are right, train longer."
+    "Check the labels of the errors in the report, and all labels, for example on a contact sheet (command "
+    "line: python -m datasets inspect); if they are right, train longer."
 )
 """Advice if nothing is known to be too little."""
 
@@ -246,12 +246,15 @@ def _advise(metrics: Metrics, training: TrainingFacts, *, separates: bool) -> It
     if not training.decision_trained:
         yield "Train to the end of the stages 'decision' or 'joint'."
     if separates:
-        yield "Its scores separate better than its threshold: choose another, 'python -m training calibrate'."
+        yield (
+            "Its scores separate better than its threshold: choose another threshold (command line: python "
+            "-m training calibrate)."
+        )
     if training.is_short:
         steps, times = training.steps or 0, math.ceil(ENOUGH_STEPS / max(training.steps or 0, 1))
         yield (
             f"It took {count_of(steps, 'step')}, and a useful model needs at least {ENOUGH_STEPS}: train "
-            f"{times} times as many steps, for 'fit' with more --minutes."
+            f"{times} times as many steps; if a time limit ended the training, allow more minutes."
         )
     if training.defective < ENOUGH_DEFECTS:
         number = count_of(training.defective, "defective photograph")

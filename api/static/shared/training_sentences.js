@@ -58,10 +58,10 @@ const REASONS = [
 
 const ADVICE = [
   sentence("Train to the end of the stages 'decision' or 'joint'."),
-  sentence("Its scores separate better than its threshold: choose another, 'python -m training calibrate'."),
+  sentence("Its scores separate better than its threshold: choose another threshold (command line: python -m training calibrate)."),
   countedSentence(
-    "It took {count} step, and a useful model needs at least {enough}: train {times} times as many steps, for 'fit' with more --minutes.",
-    "It took {count} steps, and a useful model needs at least {enough}: train {times} times as many steps, for 'fit' with more --minutes.",
+    "It took {count} step, and a useful model needs at least {enough}: train {times} times as many steps; if a time limit ended the training, allow more minutes.",
+    "It took {count} steps, and a useful model needs at least {enough}: train {times} times as many steps; if a time limit ended the training, allow more minutes.",
   ),
   countedSentence(
     "It learned from {count} defective photograph: add others, at least {enough} to train on.",
@@ -78,7 +78,7 @@ const ADVICE = [
     "It was tested with {count} good photographs: test with at least {enough}.",
   ),
   sentence(
-    "Check the labels of the errors in the report, and all labels with 'python -m datasets inspect', which draws a contact sheet; if they are right, train longer.",
+    "Check the labels of the errors in the report, and all labels, for example on a contact sheet (command line: python -m datasets inspect); if they are right, train longer.",
   ),
 ];
 

@@ -1,5 +1,6 @@
 """Ratings of evaluations made by hand."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -99,6 +100,16 @@ def test_advice_names_what_is_known(rated, training, level, word):
 def test_a_model_that_nothing_measures_must_have_been_trained(rated):
     assert rated(0, 0, 40, 0, TrainingFacts(2, 0, 0)).level == "useless"
     assert rated(40, 0, 40, 0, TrainingFacts(2, 60, 0)).level == "usable"
+
+
+def test_advice_names_commands_only_for_the_command_line(rated, make_result):
+    separating = [make_result(f"{n}", int(n < 20), 0.4 - n / 1000) for n in range(40)]
+    ratings = [rated(40, 6, 40, 0, TrainingFacts(steps, 60, 0)) for steps in (30, 2000)]
+    ratings.append(rate(evaluate(separating, ("good", "defect")), TRAINED))
+    text = " ".join(sentence for rating in ratings for sentence in rating.advice)
+    assert "minutes" in text and "calibrate" in text and "inspect" in text
+    shown = re.sub(r"\(command line: [^()]*\)", "", text)
+    assert "python" not in shown and "--" not in shown
 
 
 def test_scores_that_separate_need_another_threshold(make_result):
