@@ -236,13 +236,12 @@ def test_the_page_continues_after_a_failed_request_without_a_photograph(labels, 
     page = open_page().page
     shows(page, "0.png")
     page.route("**/next", lambda route: route.abort())
-    page.keyboard.press("g")
+    page.reload()
     expect(page.locator("#empty-notice")).to_be_visible()
     page.unroute("**/next")
     page.locator("#retry").click()
-    expect(page.locator("#empty-title")).to_have_text("No photograph without a label is left")
+    shows(page, "0.png")
     expect(page.locator("#empty-notice")).to_be_hidden()
-    assert labels.labels() == ["good"]
 
 
 STORED_STEPS = """async () => {
