@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from zipfile import ZipFile, ZipInfo
 
-from datasets.causes import Cause, KnownError
+from datasets.causes import Cause, CodedDatasetError
 from datasets.listing import comparison_key, is_clutter
 from datasets.problems import list_names
 from segdec.errors import DatasetError
@@ -85,7 +85,7 @@ def unpack(
                 for path in progress(used):
                     _write(opened, files[path], folder / path)
     except zipfile.BadZipFile as error:
-        raise KnownError(
+        raise CodedDatasetError(
             f"{archive.name} is not a zip file, or it is damaged ({error}). Expected a zip file: pack the "
             "photographs again, and check that the copy is complete.",
             Cause("archive_damaged"),
@@ -115,13 +115,13 @@ def _check_sizes(archive: Path, entries: Sequence[ZipInfo], limits: ArchiveLimit
         cause = Cause("archive_ratio", {"ratio": limits.ratio})
     else:
         return
-    raise KnownError(f"{archive.name} has {found}. Pack fewer photographs into an archive.", cause)
+    raise CodedDatasetError(f"{archive.name} has {found}. Pack fewer photographs into an archive.", cause)
 
 
 def _check_space(entries: Iterable[ZipInfo], out: Path) -> None:
     total, free = sum(entry.file_size for entry in entries), shutil.disk_usage(_existing(out)).free
     if total > free:
-        raise KnownError(
+        raise CodedDatasetError(
             f"The archive has {total / 1e9:.1f} GB after unpacking, the disk of {out} {free / 1e9:.1f} GB. "
             "Free space on the disk, or pack fewer photographs into an archive.",
             Cause("archive_disk", {"gigabytes": _gigabytes(total), "free": _gigabytes(free)}),
@@ -160,7 +160,7 @@ def _path(entry: ZipInfo) -> PurePosixPath:
     else:
         return PurePosixPath(*parts)
     text = "Expected an archive of plain files: pack the folder of photographs again."
-    raise KnownError(f"{name!r:.200} {wrong}. {text}", cause)
+    raise CodedDatasetError(f"{name!r:.200} {wrong}. {text}", cause)
 
 
 def _check_names(entries: Sequence[ZipInfo]) -> None:
@@ -184,7 +184,7 @@ def _check_names(entries: Sequence[ZipInfo]) -> None:
 def _same_name(one: str, other: str) -> DatasetError:
     same = "twice" if one == other else f"and {other!r:.200}, which differs only in case"
     cause = Cause("archive_same_name", {"file": _shown(one), "other": _shown(other)})
-    return KnownError(f"The archive has the name {one!r:.200} {same}. Rename one of the two.", cause)
+    return CodedDatasetError(f"The archive has the name {one!r:.200} {same}. Rename one of the two.", cause)
 
 
 def _shown(name: str) -> str:
@@ -208,13 +208,13 @@ def _write(archive: ZipFile, entry: ZipInfo, path: Path) -> None:
                 written += len(chunk)
                 file.write(chunk)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise KnownError(
+        raise CodedDatasetError(
             f"{entry.filename!r:.200} in the archive is damaged ({error}). Pack it again, and check that the "
             "copy is complete.",
             Cause("archive_file_damaged", {"file": _shown(entry.filename)}),
         ) from error
     if written != entry.file_size:
-        raise KnownError(
+        raise CodedDatasetError(
             f"{entry.filename!r:.200} in the archive has {written} bytes, expected {entry.file_size}. Pack "
             "it again.",
             Cause("archive_file_damaged", {"file": _shown(entry.filename)}),

@@ -23,7 +23,7 @@ class Cause:
     values: Mapping[str, str | int | float] = field(default_factory=dict, hash=False)
 
 
-class KnownError(DatasetError):
+class CodedDatasetError(DatasetError):
     """A `DatasetError` with a cause."""
 
     def __init__(self, message: str, cause: Cause) -> None:
@@ -35,7 +35,7 @@ def cause_of(error: BaseException) -> Cause | None:
     """Returns the cause of an error; None if it has none."""
     if isinstance(error, ImageError):
         return Cause(error.code)
-    return error.cause if isinstance(error, KnownError) else None
+    return error.cause if isinstance(error, CodedDatasetError) else None
 
 
 @contextmanager

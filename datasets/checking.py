@@ -13,7 +13,7 @@ from typing import overload
 
 import numpy as np
 
-from datasets.causes import Cause, KnownError, cause_of
+from datasets.causes import Cause, CodedDatasetError, cause_of
 from datasets.check_cache import SAVE_INTERVAL, CheckCache, CheckResult
 from datasets.mask_threshold import UnclearMaskError, advise
 from datasets.near_duplicates import normalized_thumbnail
@@ -291,7 +291,7 @@ def _check_class(record: Record, sample: Sample) -> None:
     defective = record.label > 0
     if sample.mask is None:
         if defective and record.supervision != "label":
-            raise KnownError(
+            raise CodedDatasetError(
                 f"The photograph {record.image_file} shows a defect but has no mask. Draw one, or add this "
                 f"line to a supervision file to use the class alone: label  {record.name}",
                 Cause("photograph_without_mask"),
@@ -299,7 +299,7 @@ def _check_class(record: Record, sample: Sample) -> None:
     elif bool(sample.mask.any()) != defective:
         above = f" (no value above {record.mask_threshold})" if defective and record.mask_threshold else ""
         values = {"mask": str(record.mask_file)}
-        raise KnownError(
+        raise CodedDatasetError(
             f"The mask {record.mask_file} marks {'no' if defective else 'a'} defect{above}, but its "
             f"photograph {record.image_file} is labelled {'defective' if defective else 'good'}. Correct the "
             "mask or the class.",

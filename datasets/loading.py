@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from datasets import file_systems
-from datasets.causes import Cause, KnownError
+from datasets.causes import Cause, CodedDatasetError
 from datasets.formats.annotation_files import FORMATS
 from datasets.layouts import (
     dagm,
@@ -194,7 +194,7 @@ def _usable(dataset: Dataset, place: str, *, strict: bool) -> Dataset:
 def _check_classes(dataset: Dataset, place: str) -> None:
     """Raises if a class has a reserved name; photographs that somebody is unsure about show no class."""
     for name in filter(is_reserved_class, dataset.classes):
-        raise KnownError(
+        raise CodedDatasetError(
             f"'{place}' has the class '{name}', a name that is reserved. Expected names of defects: rename "
             "the class, or label these photographs `ignore`, which leaves them out.",
             Cause("reserved_class", {"name": name}),

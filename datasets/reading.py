@@ -11,7 +11,7 @@ from datasets.annotations.class_values import distinct_values, read_classes
 from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.inverted_mask import InvertedMask
-from datasets.causes import Cause, KnownError
+from datasets.causes import Cause, CodedDatasetError
 from datasets.mask_threshold import UnclearMaskError
 from datasets.sample import Record, Sample
 from datasets.shard_file import ShardFile, read_shard_files
@@ -113,7 +113,7 @@ def _decode_mask(record: Record, data: bytes, shape: tuple[int, ...], max_pixels
         hint = " If the annotation tool ignored the EXIF orientation, remove it." if rotated else ""
         size, expected = _size(values.shape), _size(shape)
         unit = "pixels (width × height)"
-        raise KnownError(
+        raise CodedDatasetError(
             f"The mask {record.mask_file} is {size} {unit}, its photograph {record.image_file} is {expected} "
             f"{unit}. Expected equal sizes: draw the mask on this photograph, or check that the two belong "
             f"together.{hint}",

@@ -14,7 +14,7 @@ from api.labelling.windows import Box, Image, Window, list_windows
 
 MAX_EMBEDDINGS = 8
 """Windows of a photograph whose features are stored: more than the clicks on one defect need."""
-BAND = 256
+ROWS_AT_ONCE = 256
 """Rows for which a mask is enlarged at once: the logits of all rows would need much memory."""
 
 Clicks = tuple[Click, ...]
@@ -112,8 +112,8 @@ def _draw(logits: Floats, mask: Mask) -> None:
     """Sets the pixels of a mask, uint8 [H, W], to 255 where the logits of a lower resolution are above 0."""
     height, width = mask.shape
     rows = cv2.resize(logits, (logits.shape[1], height), interpolation=cv2.INTER_LINEAR)
-    for top in range(0, height, BAND):
-        band = rows[top : top + BAND]
+    for top in range(0, height, ROWS_AT_ONCE):
+        band = rows[top : top + ROWS_AT_ONCE]
         if (band > 0).any():
             enlarged = cv2.resize(band, (width, len(band)), interpolation=cv2.INTER_LINEAR)
-            mask[top : top + BAND][enlarged > 0] = 255
+            mask[top : top + ROWS_AT_ONCE][enlarged > 0] = 255

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.serving.stub_training import HEARTBEAT_S, noted_training
+from benchmarks.serving.stub_training import HEARTBEAT_S, noting_overlaps
 
 MODULE = "benchmarks.serving.joint_worker"
 
@@ -33,7 +33,7 @@ def train(journal: str, name: str, words: Sequence[str]) -> None:
     """Runs `python -m training` with these words."""
     from training.__main__ import main as run_training
 
-    with noted_training(Path(journal), name):
+    with noting_overlaps(Path(journal), name):
         run_training(words)
 
 

@@ -46,14 +46,14 @@ def work(url: str, key_file: str, folder: str, artifact: str, journal: str) -> N
 
 def train(name: str, job: str, artifact: str, journal: str) -> None:
     """Stands for `python -m training fit --resume`: saves a checkpoint at each step, then copies a model."""
-    with noted_training(Path(journal), job):
+    with noting_overlaps(Path(journal), job):
         _take_steps(Path("runs") / name)
         shutil.copytree(artifact, "model", dirs_exist_ok=True)
         (Path("runs") / name / "metrics.json").write_text("{}")
 
 
 @contextmanager
-def noted_training(journal: Path, name: str) -> Iterator[None]:
+def noting_overlaps(journal: Path, name: str) -> Iterator[None]:
     """Notes in the journal if another training of this name runs at the same time."""
     with (journal / f"{name}.lock").open("w") as lock:
         try:

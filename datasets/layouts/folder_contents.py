@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from datasets.annotations.labels import GOOD
-from datasets.causes import Cause, KnownError
+from datasets.causes import Cause, CodedDatasetError
 from datasets.formats.annotation_files import SUFFIXES
 from datasets.layouts.mask_pairing import separate_masks
 from datasets.listing import UNSUPPORTED_SUFFIXES, files_below, record_name, subfolders
@@ -57,7 +57,7 @@ def list_contents(folder: Path) -> FolderContents:
     advice = f" These files were not read: {list_names(unread)}. Unpack archives." if unread else ""
     if not photographs:
         types = ", ".join(sorted(PHOTOGRAPH_SUFFIXES))
-        raise KnownError(
+        raise CodedDatasetError(
             f"The folder {folder} holds no photograph. Expected files of the types {types}, good ones in "
             f"{folder / GOOD}.{advice}",
             Cause("no_photographs", {"types": types}),
@@ -89,7 +89,7 @@ def _check_one_product(root: Path) -> None:
     own = [folder.name for folder in subfolders(root) if (folder / TRAIN / GOOD).is_dir()]
     if len(own) > 1:
         names = ", ".join(own)
-        raise KnownError(
+        raise CodedDatasetError(
             f"The folder {root} holds several data sets: {names}. Give the folder of one, for example "
             f"{root / own[0]}.",
             Cause("several_data_sets", {"names": names}),

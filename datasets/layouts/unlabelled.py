@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from datasets.annotations.labels import DEFECT, GOOD
-from datasets.causes import Cause, KnownError
+from datasets.causes import Cause, CodedDatasetError
 from datasets.formats.annotation_files import FORMATS
 from datasets.listing import photographs_below, record_name
 from datasets.problems import list_names
@@ -27,7 +27,7 @@ def list_photographs(root: Path) -> Dataset:
     found = [(record_name(root, path), path) for path in photographs_below(root)]
     if not found:
         types = ", ".join(sorted(SUFFIXES))
-        raise KnownError(
+        raise CodedDatasetError(
             f"{root} has no photographs. Expected {types}.", Cause("no_photographs", {"types": types})
         )
     counts = Counter(name for name, _ in found)
@@ -75,7 +75,7 @@ def resolve_unlabelled(
         return [], set(unlabelled), [note]
     if not (every or has_classes or has_problems):
         cause = Cause("no_label_anywhere", {"photographs": len(unlabelled)})
-        raise KnownError(_describe_no_class(root, len(unlabelled)) + advice, cause)
+        raise CodedDatasetError(_describe_no_class(root, len(unlabelled)) + advice, cause)
     problems, good, left_out = [], [], []
     for name, path in unlabelled.items():
         beside = formats.get(path.parent, () if has_classes else every)

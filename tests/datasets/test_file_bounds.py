@@ -57,7 +57,7 @@ def test_masks(root, wrap):
 
 
 def test_a_path_inside_has_no_parent_folders(root):
-    for path in ("in.png", "x/../in.png", "../x/../root/in.png", "missing.png"):
+    for path in ("in.png", "x/../in.png", f"../x/../{root.name}/in.png", "missing.png"):
         assert path_inside(root / path, root) == root / path.rpartition("/")[2]
 
 

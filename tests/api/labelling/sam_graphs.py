@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from api.labelling.sam_model import Embedding, SamModel
+from api.labelling.windows import Image
+
 SIDE, STRIDE = 64, 4
 """Side of the encoder's input, and its pixels for one of a mask."""
 RADII, SCORES = (24.0, 12.0, 4.0), (0.3, 0.8, 0.5)
@@ -47,6 +50,19 @@ def write_sam(folder: Path, **changes: Any) -> Path:
     names = ["image_embed", "high_res_feats_0", "high_res_feats_1", *PROMPTS], ["masks", "iou_predictions"]
     _save(onnx, folder / "tiny.decoder.onnx", nodes, names, shapes, constants)
     return folder
+
+
+def record_encoded_shapes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """Returns a list that gets the shape of each photograph that an encoder gets from now on."""
+    shapes: list[tuple[int, ...]] = []
+    encode = SamModel.encode
+
+    def encode_and_record(model: SamModel, image: Image) -> Embedding:
+        shapes.append(image.shape)
+        return encode(model, image)
+
+    monkeypatch.setattr(SamModel, "encode", encode_and_record)
+    return shapes
 
 
 def rename(file: Path, old: str, new: str) -> None:

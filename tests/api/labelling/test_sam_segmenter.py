@@ -10,7 +10,7 @@ from api.labelling import sam_segmenter
 from api.labelling.clicks import Click
 from api.labelling.sam_model import SamModel
 from api.labelling.sam_segmenter import SamSegmenter
-from tests.api.labelling.sam_graphs import RADII, SCORES, SIDE, draw_clicks, write_sam
+from tests.api.labelling.sam_graphs import RADII, SCORES, SIDE, draw_clicks, record_encoded_shapes, write_sam
 
 RADIUS = RADII[SCORES.index(max(SCORES))]
 
@@ -23,11 +23,7 @@ def model(tmp_path_factory):
 @pytest.fixture
 def encoded(monkeypatch):
     """The shapes of what the encoder gets from now on."""
-    shapes, encode = [], SamModel.encode
-    monkeypatch.setattr(
-        SamModel, "encode", lambda model, image: shapes.append(image.shape) or encode(model, image)
-    )
-    return shapes
+    return record_encoded_shapes(monkeypatch)
 
 
 def segment(model, size, *clicks):
@@ -85,7 +81,7 @@ def test_a_click_outside_is_refused(model):
 
 def test_the_mask_is_the_same_in_bands(model, monkeypatch):
     whole = segment(model, (80, 40), (20, 50, True))
-    monkeypatch.setattr(sam_segmenter, "BAND", 7)
+    monkeypatch.setattr(sam_segmenter, "ROWS_AT_ONCE", 7)
     np.testing.assert_array_equal(segment(model, (80, 40), (20, 50, True)), whole)
 
 

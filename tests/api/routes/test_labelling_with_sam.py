@@ -5,13 +5,12 @@ import base64
 import numpy as np
 import pytest
 
-from api.labelling.sam_model import SamModel
 from api.settings import Settings, read_settings
 from segdec.errors import ConfigError
 from segdec.images import decode_mask_values, encode_png
 from tests.api.conftest import ServiceClient
 from tests.api.engineer_client import EngineerClient
-from tests.api.labelling.sam_graphs import RADII, SCORES, draw_clicks, write_sam
+from tests.api.labelling.sam_graphs import RADII, SCORES, draw_clicks, record_encoded_shapes, write_sam
 
 SIZE = 40, 90
 RADIUS = RADII[SCORES.index(max(SCORES))]
@@ -27,11 +26,7 @@ def engineer(tmp_path_factory):
 @pytest.fixture
 def encoded(monkeypatch):
     """The shapes of the photographs that the encoder gets from now on."""
-    shapes, encode = [], SamModel.encode
-    monkeypatch.setattr(
-        SamModel, "encode", lambda model, image: shapes.append(image.shape) or encode(model, image)
-    )
-    return shapes
+    return record_encoded_shapes(monkeypatch)
 
 
 @pytest.fixture
