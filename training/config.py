@@ -306,7 +306,9 @@ class ThresholdConfig(Config):
         0.05, description="review: maximum share of the defective parts that pass as good"
     )
     refused_share: Changeable[Share] = Field(
-        0.05, description="review, or only good photographs: maximum share of rejected good parts"
+        0.05,
+        description="review, or no defective photograph: maximum share of rejected good parts; with fewer than "
+        "15 defective ones: the least share that is rejected",
     )
     confidence: Changeable[Annotated[float, Field(ge=0.5, lt=1.0)]] = Field(
         0.95, description="confidence of both shares (exact binomial)"

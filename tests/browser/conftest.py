@@ -134,7 +134,7 @@ class Visit:
         self.page.on("console", self._note)
 
     def open(self, path: str = "") -> Page:
-        """Opens the page and waits for its scripts."""
+        """Opens the page and waits for its scripts; routes that are set later can miss the next requests."""
         self.page.goto(self.address + path)
         return self.page
 

@@ -319,10 +319,11 @@ def test_review_is_shown_and_not_inspected_is_the_most_prominent_state(open_page
     user.screenshot(f"inspect-review-{scheme}")
 
 
-def test_photographs_that_were_not_inspected_are_tried_again_together(open_page):
-    user = open_page()
+def test_photographs_that_were_not_inspected_are_tried_again_together(visit, service):
+    user = visit(service.address)
     page = user.page
     page.route("**/v1/predict*", lambda route: route.abort())
+    user.open()
     broken = "<img src=x onerror=alert(1)>.png"
     user.drop(("a.png", PART), ("b.png", GOOD_PART), (broken, BROKEN))
     expect(page.locator("#missed-count")).to_have_text("3 not inspected")
@@ -352,8 +353,8 @@ def test_photographs_that_were_not_inspected_are_tried_again_together(open_page)
 
 
 @pytest.mark.slow
-def test_requests_to_a_busy_service_are_retried(open_page):
-    user = open_page()
+def test_requests_to_a_busy_service_are_retried(visit, service):
+    user = visit(service.address)
     page, refusals = user.page, [3]
 
     def refuse(route):
@@ -365,6 +366,7 @@ def test_requests_to_a_busy_service_are_retried(open_page):
             route.fulfill(status=503, json=problem, headers={"Retry-After": "0"})
 
     page.route("**/v1/predict*", refuse)
+    user.open()
     user.drop(("part.png", PART))
     inspected(page, "Defect: scratch")
     assert sent(user) == 4

@@ -231,17 +231,24 @@ def test_a_photograph_that_another_person_has_open_is_an_error_with_a_way_to_the
 
 
 @pytest.mark.slow
-def test_the_page_continues_after_a_failed_request_without_a_photograph(labels, open_page):
+def test_failed_requests_for_the_next_photographs_are_repeated_and_lose_no_label(labels, open_page):
     labels.add(1)
     page = open_page().page
     shows(page, "0.png")
-    page.route("**/next", lambda route: route.abort())
+    failing = [True]
+    page.route("**/next", lambda route: route.abort() if failing else route.continue_())
     page.reload()
     expect(page.locator("#empty-notice")).to_be_visible()
-    page.unroute("**/next")
+    failing.clear()
     page.locator("#retry").click()
     shows(page, "0.png")
     expect(page.locator("#empty-notice")).to_be_hidden()
+    failing.append(True)
+    with page.expect_response("**/annotation") as saved:
+        page.keyboard.press("g")
+    assert saved.value.ok
+    expect(page.locator("#empty-notice")).to_be_visible()
+    assert labels.labels() == ["good"]
 
 
 STORED_STEPS = """async () => {

@@ -130,9 +130,9 @@ def test_results_are_shown_as_photographs_and_saved(visit, service):
 
 def test_a_download_that_fails_is_explained(visit, service):
     user = visit(service.address)
+    user.page.route("**/export?**", lambda route: route.fulfill(status=503, json=EXPORTS_FULL))
     page = user.open("parts")
     expect(page.locator("#summary")).to_have_text("9 inspections")
-    user.page.route("**/export?**", lambda route: route.fulfill(status=503, json=EXPORTS_FULL))
     page.get_by_role("button", name="CSV").click()
     expect(page.get_by_role("alert")).to_have_text("Wait for another export.")
     user.page.unroute("**/export?**")

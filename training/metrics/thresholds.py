@@ -24,6 +24,10 @@ NEARLY_BEST = 0.98
 CLEARANCE = 0.2
 """Distance in log-odds of a threshold from every image, if the gap allows it: engines differ slightly."""
 
+FEW_DEFECTIVE = 15
+"""Fewer defective photographs than this do not show how low the score of a defect can be; chosen on the table
+"few defects" of docs/evaluation.md: from 15 on, no set misses fewer defects with a limit on good ones."""
+
 UNKNOWN_MISSES = (
     "The miss rate is unknown, and the score is not a probability: test the model on defective parts before "
     "use."
@@ -84,8 +88,8 @@ def choose_score_thresholds(
 
     With good and defective images the score becomes a probability, and the threshold 1 / (1 + miss_cost)
     minimises the expected cost. With good images alone, a further good image exceeds the threshold with
-    probability `refused_share`. Without enough images the threshold is 0.5. `settings.score` replaces the
-    choice. `balanced` says whether the network was trained on as many defective as good images.
+    probability `refused_share`; with fewer than `FEW_DEFECTIVE` defective ones, with at least this
+    probability. Without enough images the threshold is 0.5. `settings.score` replaces the choice. `balanced` says whether the network was trained on as many defective as good images.
     """
     good, defective = scored.good, scored.defective
     calibration = Calibration()
@@ -102,9 +106,11 @@ def choose_score_thresholds(
     if not len(defective):
         return _limit_good(scored, settings)
     cut = log_odds_at(calibration, lowest_cost_score(settings))
-    if not settings.review:
-        return _place(scored, calibration, cut, None, _list_doubts(scored, cut))
-    review, cut, notes = _choose_review(scored, cut, settings)
+    review = None
+    if settings.review:
+        review, cut, notes = _choose_review(scored, cut, settings)
+    else:
+        cut, notes = _lower_for_few(scored, cut, settings)
     return _place(scored, calibration, cut, review, (*_list_doubts(scored, cut), *notes))
 
 
@@ -131,19 +137,43 @@ def log_odds_at(calibration: Calibration, score: float) -> float:
     return (float(logit(score)) - calibration.intercept) / calibration.slope
 
 
-# === With good photographs alone ===
+# === With no or few defective photographs ===
 
 
-def _limit_good(scored: ScoredPhotographs, settings: ThresholdConfig) -> ScoreThresholds:
-    """The quantile of the good images; with too few of them, that of a normal distribution."""
-    good, share = scored.good, settings.refused_share
+def _upper_limit(good: Floats, share: float) -> float:
+    """Log-odds that a further good image exceeds with the probability `share`.
+
+    The quantile of the images; with too few of them, that of a normal distribution.
+    """
     count = len(good)
     if share * (count + 1) >= 1:
         # A further image exceeds the k-th of n with the probability 1 − k / (n + 1).
-        cut = float(np.nextafter(np.quantile(good, 1 - share, method="weibull"), np.inf))
-    else:
-        reach = t.ppf(1 - share, count - 1) * np.sqrt(1 + 1 / count)
-        cut = float(good.mean() + reach * good.std(ddof=1))
+        return float(np.nextafter(np.quantile(good, 1 - share, method="weibull"), np.inf))
+    reach = t.ppf(1 - share, count - 1) * np.sqrt(1 + 1 / count)
+    return float(good.mean() + reach * good.std(ddof=1))
+
+
+def _lower_for_few(
+    scored: ScoredPhotographs, cut: float, settings: ThresholdConfig
+) -> tuple[float, tuple[str, ...]]:
+    """Lowers a threshold to the limit of the good images if there are few defective ones."""
+    good, count = scored.good, len(scored.defective)
+    if (
+        count >= FEW_DEFECTIVE
+        or len(good) < 2
+        or (limit := _upper_limit(good, settings.refused_share)) >= cut
+    ):
+        return cut, ()
+    note = (
+        f"{count_of(count, 'defective photograph')} cannot show how low the score of a defect can be: instead "
+        f"of the threshold with the lowest cost, one is used that rejects about "
+        f"{_percent(settings.refused_share)} of the good photographs."
+    )
+    return limit, (note,)
+
+
+def _limit_good(scored: ScoredPhotographs, settings: ThresholdConfig) -> ScoreThresholds:
+    cut = _upper_limit(scored.good, settings.refused_share)
     parts = scored.worst_of_groups(good=True)
     refused = int(np.count_nonzero(parts >= cut))
     passed = len(parts) - refused

@@ -160,12 +160,11 @@ function save({ label, hasMask, source }) {
   const photograph = shown;
   const { width, height, pixels } = photograph.drawing;
   const mask = hasMask ? writeGrey(width, height, pixels.slice()) : null;
-  const draft = photograph.drawing.modified ? photograph.keepDraft() : null;
+  if (photograph.drawing.modified) photograph.keepDraft();
   queue.saving.add(photograph);
   photograph.error = "";
   photograph.work = photograph.work.then(async () => {
     try {
-      await draft;
       await photograph.save({ label, mask: await mask, source });
     } catch (error) {
       photograph.error = translate("{name} was not saved: {reason}", { name: photograph.given.name, reason: error.message });

@@ -6,6 +6,7 @@ import { problemText } from "./problem_text.js";
 
 const PATH = "v1/session";
 const NOBODY = { user: null, csrf_token: null, has_users: false, open_id: false };
+const TIMEOUT_MS = 60_000; // requests that change something wait for the answer
 const JSON_TYPE = { "Content-Type": "application/json" };
 let asked = null;
 let linkProblem = "";
@@ -56,7 +57,7 @@ export function logOut() {
 }
 
 async function load() {
-  const answer = await fetch(PATH, { cache: "no-store" }).catch(() => null);
+  const answer = await fetch(PATH, { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) }).catch(() => null);
   if (answer?.ok) return answer.json();
   asked = null; // the next request asks again
   return NOBODY;

@@ -96,6 +96,10 @@ const WARNINGS = [
     "The threshold is based on {good} good parts and no defective one: it rejects at most {share} of the good ones ({confidence} confidence).",
   ),
   countedSentence(
+    "{count} defective photograph cannot show how low the score of a defect can be: instead of the threshold with the lowest cost, one is used that rejects about {share} of the good photographs.",
+    "{count} defective photographs cannot show how low the score of a defect can be: instead of the threshold with the lowest cost, one is used that rejects about {share} of the good photographs.",
+  ),
+  countedSentence(
     "{count} part cannot guarantee that at most {share} of the defective parts pass as good: that needs {needed} parts.",
     "{count} parts cannot guarantee that at most {share} of the defective parts pass as good: that needs {needed} parts.",
   ),

@@ -10,6 +10,7 @@ from training.metrics.calibration import apply_calibration
 from training.metrics.pixel_counts import count_pixels
 from training.metrics.pixel_histogram import PixelHistogram
 from training.metrics.thresholds import (
+    FEW_DEFECTIVE,
     ScoredPhotographs,
     choose_mask_threshold,
     choose_score_thresholds,
@@ -125,6 +126,33 @@ def test_further_good_images_exceed_the_threshold_in_the_stated_share(count):
         for _ in range(200)
     ]
     assert np.mean(refused) == pytest.approx(0.05, abs=0.01)
+
+
+# === Few defective photographs ===
+
+
+def test_with_few_defective_images_the_threshold_rejects_a_share_of_the_good_ones():
+    good, defective = np.linspace(-9, -5, 99), [5.0, 6.0, 7.0]
+    limits = choose_score_thresholds(scored(good, defective), ThresholdConfig(refused_share=0.03))
+    assert np.count_nonzero(good >= cut_of(limits)) == 2  # a further one exceeds the 97th of 99 with 3 %
+    assert limits.notes == (
+        "3 defective photographs cannot show how low the score of a defect can be: instead of the threshold with "
+        "the lowest cost, one is used that rejects about 3 % of the good photographs.",
+    )
+
+
+def test_with_enough_defective_images_the_cost_alone_chooses_the_threshold():
+    good, defective = np.linspace(-9, -5, 99), np.linspace(5, 7, FEW_DEFECTIVE)
+    limits = choose_score_thresholds(scored(good, defective), DEFAULTS)
+    assert -5 < cut_of(limits) < 5
+    assert limits.notes == ()
+
+
+def test_a_threshold_that_rejects_more_of_the_good_images_is_not_raised():
+    good, defective = np.linspace(-4, 4, 99), np.linspace(-1, 5, 5)
+    limits = choose_score_thresholds(scored(good, defective), ThresholdConfig(miss_cost=100))
+    assert np.count_nonzero(good >= cut_of(limits)) > 0.05 * 99
+    assert limits.notes == ()
 
 
 # === Review ===

@@ -35,11 +35,12 @@ def validation(good, defective, pixels, judged_pixels=None):
 
 def test_metrics_are_those_at_the_chosen_limits():
     pixels = histogram(0.25, 0.75, truth=1)
-    chosen = choose_thresholds(MODEL, validation([-4.0, -3.0, -3.5], [3.0, 4.0], pixels), ThresholdConfig())
+    scored = validation([-4.0, -3.0, -3.5], np.linspace(3, 4, 15), pixels)
+    chosen = choose_thresholds(MODEL, scored, ThresholdConfig())
     assert chosen.model.thresholds.mask == 65 / 256
     assert chosen.validation["false_positives"] == chosen.validation["false_negatives"] == 0
     assert chosen.validation["average_precision"] == chosen.validation["pixel_f1"] == 1
-    assert chosen.chosen_by == "3 good and 2 defective photographs of validation"
+    assert chosen.chosen_by == "3 good and 15 defective photographs of validation"
     assert chosen.notes == ()
 
 
