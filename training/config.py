@@ -307,8 +307,8 @@ class ThresholdConfig(Config):
     )
     refused_share: Changeable[Share] = Field(
         0.05,
-        description="review, or no defective photograph: maximum share of rejected good parts; with fewer than "
-        "15 defective ones: the least share that is rejected",
+        description="review, or no defective photograph: maximum share of rejected good parts; with fewer "
+        "than 15 defective ones: the least share that is rejected",
     )
     confidence: Changeable[Annotated[float, Field(ge=0.5, lt=1.0)]] = Field(
         0.95, description="confidence of both shares (exact binomial)"

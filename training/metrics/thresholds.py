@@ -25,8 +25,7 @@ CLEARANCE = 0.2
 """Distance in log-odds of a threshold from every image, if the gap allows it: engines differ slightly."""
 
 FEW_DEFECTIVE = 15
-"""Fewer defective photographs than this do not show how low the score of a defect can be; chosen on the table
-"few defects" of docs/evaluation.md: from 15 on, no set misses fewer defects with a limit on good ones."""
+"""Fewer defective photographs than this do not show how low the score of a defect can be."""
 
 UNKNOWN_MISSES = (
     "The miss rate is unknown, and the score is not a probability: test the model on defective parts before "
@@ -89,7 +88,8 @@ def choose_score_thresholds(
     With good and defective images the score becomes a probability, and the threshold 1 / (1 + miss_cost)
     minimises the expected cost. With good images alone, a further good image exceeds the threshold with
     probability `refused_share`; with fewer than `FEW_DEFECTIVE` defective ones, with at least this
-    probability. Without enough images the threshold is 0.5. `settings.score` replaces the choice. `balanced` says whether the network was trained on as many defective as good images.
+    probability. Without enough images the threshold is 0.5. `settings.score` replaces the choice. `balanced`
+    says whether the network was trained on as many defective as good images.
     """
     good, defective = scored.good, scored.defective
     calibration = Calibration()
@@ -165,8 +165,8 @@ def _lower_for_few(
     ):
         return cut, ()
     note = (
-        f"{count_of(count, 'defective photograph')} cannot show how low the score of a defect can be: instead "
-        f"of the threshold with the lowest cost, one is used that rejects about "
+        f"{count_of(count, 'defective photograph')} cannot show how low the score of a defect can be: "
+        f"instead of the threshold with the lowest cost, one is used that rejects about "
         f"{_percent(settings.refused_share)} of the good photographs."
     )
     return limit, (note,)

@@ -136,8 +136,8 @@ def test_with_few_defective_images_the_threshold_rejects_a_share_of_the_good_one
     limits = choose_score_thresholds(scored(good, defective), ThresholdConfig(refused_share=0.03))
     assert np.count_nonzero(good >= cut_of(limits)) == 2  # a further one exceeds the 97th of 99 with 3 %
     assert limits.notes == (
-        "3 defective photographs cannot show how low the score of a defect can be: instead of the threshold with "
-        "the lowest cost, one is used that rejects about 3 % of the good photographs.",
+        "3 defective photographs cannot show how low the score of a defect can be: instead of the threshold "
+        "with the lowest cost, one is used that rejects about 3 % of the good photographs.",
     )
 
 
