@@ -34,6 +34,14 @@ from tests.api.live_server import served
 SCREENSHOTS = Path(__file__).parents[2] / "test-output" / "browser"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
 KEY = "open sesame"
+SIZES = {
+    "large": {"width": 1920, "height": 1080},
+    "small": {"width": 1024, "height": 768},
+    "phone": {"width": 390, "height": 844},
+}
+"""Viewports of the pages."""
+EACH_SIZE = ["large", *(pytest.param(size, marks=pytest.mark.slow) for size in ("small", "phone"))]
+"""Parameters of tests that use one viewport after another."""
 
 expect.set_options(timeout=30_000)
 """Milliseconds, for busy machines."""

@@ -11,8 +11,8 @@ from playwright.sync_api import expect
 
 from datasets.layouts.toy import make_sample
 from segdec.images import encode_png
-from tests.browser.conftest import part_image, serving
-from tests.browser.test_log_in import SIZES, add_people, log_in
+from tests.browser.conftest import SIZES, part_image, serving
+from tests.browser.test_log_in import add_people, log_in
 
 SCRIPT = "<img src=x onerror=alert(1)>"
 pytestmark = pytest.mark.slow
@@ -70,8 +70,7 @@ def names(page):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_data_set_is_created_and_filled_from_an_archive(visit, service, size):
-    width, height = SIZES[size]
-    user = visit(service.address, viewport={"width": width, "height": height})
+    user = visit(service.address, viewport=SIZES[size])
     page = user.open("datasets")
     page.locator("#new-data-set [name=name]").fill(f"Parts {size}")
     page.locator("#new-data-set [name=classes]").fill("scratch, dent")

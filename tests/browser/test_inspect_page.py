@@ -319,6 +319,7 @@ def test_review_is_shown_and_not_inspected_is_the_most_prominent_state(open_page
     user.screenshot(f"inspect-review-{scheme}")
 
 
+@pytest.mark.slow
 def test_photographs_that_were_not_inspected_are_tried_again_together(visit, service):
     user = visit(service.address)
     page = user.page

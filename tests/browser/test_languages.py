@@ -8,11 +8,10 @@ import pytest
 from playwright.sync_api import expect
 
 from segdec.images import encode_png
-from tests.browser.conftest import part_image, serving
+from tests.browser.conftest import SIZES, part_image, serving
 from tests.browser.german_page import clipped_texts, english_texts
 from tests.browser.test_log_in import add_people, log_in
 
-SIZES = {"large": (1920, 1080), "small": (1024, 768), "phone": (390, 844)}
 PATHS = {
     "": "#model:not(:empty)",
     "line": "#defects img",
@@ -48,8 +47,7 @@ def address(tmp_path_factory):
 
 
 def open_german(visit, address, path, size="large"):
-    viewport = dict(zip(("width", "height"), SIZES[size], strict=True))
-    user = visit(address, viewport=viewport, locale="de-DE")
+    user = visit(address, viewport=SIZES[size], locale="de-DE")
     user.page.context.add_init_script("localStorage.setItem('segdec.reviewer', 'Eva')")
     page = user.open(path)
     expect(page.locator(PATHS[path]).first).to_be_visible()
@@ -71,6 +69,7 @@ def test_nothing_is_clipped(visit, address, path, size):
     assert clipped_texts(user.page) == []
 
 
+@pytest.mark.slow
 def test_an_inspected_photograph_is_described_in_german(visit, address):
     user = open_german(visit, address, "")
     user.drop(("part.png", encode_png(part_image())), ("broken.png", b"no picture"))
@@ -82,6 +81,7 @@ def test_an_inspected_photograph_is_described_in_german(visit, address):
     user.screenshot("german-inspected", full_page=True)
 
 
+@pytest.mark.slow
 def test_log_in_and_settings_are_in_german(visit, tmp_path):
     with serving(tmp_path) as service:
         add_people(service)
@@ -117,6 +117,7 @@ def test_a_page_without_its_language_file_is_in_english(visit, address):
     expect(user.open("parts").get_by_role("button", name="Search")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_report_is_in_the_language_of_the_page(visit, address):
     page = open_german(visit, address, "trends").page
     with page.expect_request("**/v1/reports/**") as asked, page.expect_download():

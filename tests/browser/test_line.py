@@ -444,6 +444,7 @@ def test_the_real_service_is_displayed(visit, tmp_path, keys):
         expect(page.locator('[data-count="missed"] td').first).to_have_text("1")
 
 
+@pytest.mark.slow
 def test_a_station_among_ten_thousand_is_searched_for(watch, line):
     names = [f"hall{number // 100}-cam{number % 100}" for number in range(10_000)]
     usual = {"last_at": line.now - HOUR, "usual_gap_s": 2.0}
@@ -466,6 +467,7 @@ def test_a_station_among_ten_thousand_is_searched_for(watch, line):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.slow
 def test_stations_are_shown_side_by_side(watch, line):
     user = watch()
     page = user.page
@@ -481,6 +483,7 @@ def test_stations_are_shown_side_by_side(watch, line):
     user.screenshot("line-side-by-side")
 
 
+@pytest.mark.slow
 def test_a_kiosk_has_no_links_to_other_pages(watch):
     page = watch().page
     expect(page.get_by_role("link", name="Review")).to_be_visible()

@@ -16,11 +16,8 @@ from segdec.config import ModelConfig
 from segdec.images import encode_png
 from tests.api.live_server import served
 from tests.api.models.stub_models import StubModels
-from tests.browser.conftest import KEY, part_image
+from tests.browser.conftest import KEY, SIZES, part_image
 from tests.browser.german_page import clipped_texts, english_texts
-
-SIZES = {"large": (1920, 1080), "small": (1024, 768), "phone": (390, 844)}
-
 
 NONE = PartShare(count=0, parts=120, low=0.0, high=0.0303)
 SOME = PartShare(count=3, parts=40, low=0.0157, high=0.2039)
@@ -113,6 +110,7 @@ def test_the_address_chooses_the_model_that_inspects(visit, address):
     expect(page.locator("#models option:checked")).to_have_text("parts 1 (stable)")
 
 
+@pytest.mark.slow
 def test_a_weak_model_is_not_served_without_a_note(visit, address, shelf):
     page = visit(address).open("models")
     enter_key(page)
@@ -135,6 +133,7 @@ def test_a_weak_model_is_not_served_without_a_note(visit, address, shelf):
     expect(page.locator("article").first).to_contain_text("Ratingusable")
 
 
+@pytest.mark.slow
 def test_a_refused_change_is_explained(visit, address, shelf):
     page = visit(address).open("models")
     enter_key(page)
@@ -162,6 +161,7 @@ def wait_for_candidate(address, answered):
     pytest.fail("the candidate did not run")
 
 
+@pytest.mark.slow
 def test_the_report_is_opened_without_a_key_and_saved_with_one(visit, shelf):
     """A link cannot send a key; the report itself runs its script, but cannot reach the service."""
     script = "document.title = (() => { try { return sessionStorage.length; } catch { return 'apart'; } })()"
@@ -184,6 +184,7 @@ def test_the_report_is_opened_without_a_key_and_saved_with_one(visit, shelf):
         assert Path(saved.value.path()).read_bytes() == page_text
 
 
+@pytest.mark.slow
 def test_differing_photographs_are_shown_with_links(visit, address):
     body = {"version": "2", "score": 0.85, "review": None}
     path, headers = f"{address}v1/admin/models/parts/thresholds", {"X-API-Key": KEY}
@@ -211,6 +212,7 @@ def press(page, name):
     page.locator("#confirm-yes").click()
 
 
+@pytest.mark.slow
 def test_each_change_of_labels_is_undone_after_it(visit, address, shelf):
     page = visit(address).open("models")
     enter_key(page)
@@ -241,6 +243,7 @@ def test_each_change_of_labels_is_undone_after_it(visit, address, shelf):
     assert shelf.labels == {"stable": "2", "previous": "1"}
 
 
+@pytest.mark.slow
 def test_the_latest_changes_are_undone(visit, address, shelf):
     headers = {"X-API-Key": KEY}
 
@@ -352,7 +355,7 @@ def test_an_operating_point_is_applied(visit, address):
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_the_page_fits_on_screens(visit, address, size):
-    user = visit(address, viewport=dict(zip(("width", "height"), SIZES[size], strict=True)))
+    user = visit(address, viewport=SIZES[size])
     page = user.open("models")
     enter_key(page)
     expect(page.locator("article").first).to_be_visible()
@@ -367,8 +370,7 @@ def test_the_page_fits_on_screens(visit, address, size):
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_the_page_is_in_german(visit, address, size):
-    viewport = dict(zip(("width", "height"), SIZES[size], strict=True))
-    user = visit(address, viewport=viewport, locale="de-DE")
+    user = visit(address, viewport=SIZES[size], locale="de-DE")
     page = user.open("models")
     enter_key(page, "Schlüssel verwenden")
     page.get_by_role("button", name="2 in Betrieb nehmen").click()

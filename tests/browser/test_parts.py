@@ -13,10 +13,9 @@ import pytest
 from playwright.sync_api import expect
 
 from segdec.images import encode_png
-from tests.browser.conftest import KEY, SCREENSHOTS, part_image, serving
+from tests.browser.conftest import KEY, SCREENSHOTS, SIZES, part_image, serving
 from tests.browser.test_log_in import add_people, log_in
 
-SIZES = {"large": (1920, 1080), "small": (1024, 768), "phone": (390, 844)}
 SCRIPT = "<img src=x onerror=alert(1)>"
 EXPORTS_FULL = {"status": 503, "code": "exports_full", "detail": "Wait for another export."}
 CHOOSE_FILE = """() => {
@@ -67,6 +66,7 @@ def search(page, **values):
     page.keyboard.press("Enter")
 
 
+@pytest.mark.slow
 def test_stations_are_suggested_while_one_types_if_there_are_too_many(visit, service):
     asked = []
 
@@ -86,6 +86,7 @@ def test_stations_are_suggested_while_one_types_if_there_are_too_many(visit, ser
     assert asked == ["", "cam42"]
 
 
+@pytest.mark.slow
 def test_a_scanned_part_is_found_and_opened(visit, service):
     page = visit(service.address).open("parts")
     expect(page.locator("#summary")).to_have_text("9 inspections")
@@ -141,6 +142,7 @@ def test_a_download_that_fails_is_explained(visit, service):
     expect(page.get_by_role("alert")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_download_after_the_session_has_ended_asks_for_a_log_in(visit, tmp_path):
     with serving(tmp_path, record_good_share=1) as service:
         with httpx.Client(base_url=service.address) as http:
@@ -224,6 +226,7 @@ def test_a_part_is_reviewed_on_its_page(visit, service):
     expect(page.locator("#review-problem")).to_contain_text("revision")
 
 
+@pytest.mark.slow
 def test_a_printed_page_has_a_qr_code(visit, service):
     page = visit(service.address).open("parts/2")
     expect(page.locator("#qr-code")).to_be_hidden()
@@ -233,6 +236,7 @@ def test_a_printed_page_has_a_qr_code(visit, service):
     assert page.locator("#qr-code").evaluate("image => image.decode().then(() => image.naturalWidth)") > 60
 
 
+@pytest.mark.slow
 def test_times_are_those_of_the_plant(visit, tmp_path):
     """Summer time in New York ends on 1 November 2026 and begins on 8 March. The browser is in Tokyo."""
     with serving(tmp_path, record_zone="America/New_York") as service:
@@ -271,8 +275,7 @@ def test_a_part_with_a_long_history_prints_on_one_sheet(visit, tmp_path, size):
             sent = {"label": ("good", "scratch")[revision % 2], "reviewer": "Eva", "reason": "dust " * 200}
             headers = {"If-Match": f'"{revision}"'}
             http.put(f"v1/records/{number}/review", json=sent, headers=headers).raise_for_status()
-        viewport = dict(zip(("width", "height"), SIZES[size], strict=True))
-        page = visit(service.address, viewport=viewport).open(f"parts/{number}")
+        page = visit(service.address, viewport=SIZES[size]).open(f"parts/{number}")
         expect(page.locator("#inspections li")).to_have_count(12)
         expect(page.locator("#changes li")).to_have_count(12)
         page.wait_for_load_state("networkidle")
@@ -296,6 +299,7 @@ def test_mask_and_heat_map_can_be_shown(visit, service):
     assert len({both, heated, pixels(page)}) == 3
 
 
+@pytest.mark.slow
 def test_a_defect_without_a_region_shows_where_the_network_responded(visit, service):
     page = visit(service.address).open("parts/9")
     expect(page.locator("#word")).to_have_text("scratch")
@@ -303,6 +307,7 @@ def test_a_defect_without_a_region_shows_where_the_network_responded(visit, serv
     expect(page.locator("#show-heat-map")).to_be_checked()
 
 
+@pytest.mark.slow
 def test_texts_of_clients_are_no_markup(visit, service):
     page = visit(service.address).open("parts/8")
     expect(page.locator("#part")).to_have_text(SCRIPT)
@@ -311,6 +316,7 @@ def test_texts_of_clients_are_no_markup(visit, service):
     expect(page.get_by_role("link", name=SCRIPT)).to_be_visible()
 
 
+@pytest.mark.slow
 def test_an_unknown_record_and_a_wrong_search_are_explained(visit, service):
     page = visit(service.address).open("parts/999")
     expect(page.get_by_role("alert")).to_contain_text("999")
@@ -331,7 +337,7 @@ def test_a_key_is_asked_for(visit, tmp_path, keys):
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_pages_fit_on_screens(visit, service, size):
-    user = visit(service.address, viewport=dict(zip(("width", "height"), SIZES[size], strict=True)))
+    user = visit(service.address, viewport=SIZES[size])
     for path, shown, name in (
         ("parts", "tbody tr", "table"),
         ("parts?part_id=4711", "tbody tr", "search"),

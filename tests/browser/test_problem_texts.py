@@ -115,6 +115,7 @@ def worker() -> Any:
     return dump(TrainingWorkerList(workers=[found]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "address_part", "answer", "texts"),
     [

@@ -6,8 +6,8 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import serving
-from tests.browser.test_log_in import SIZES, add_people, log_in
+from tests.browser.conftest import EACH_SIZE, SIZES, serving
+from tests.browser.test_log_in import add_people, log_in
 
 ROW = ".row:has(h3:text-is('{}'))"
 
@@ -23,10 +23,9 @@ def row(page, title):
     return page.locator(ROW.format(title))
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", EACH_SIZE)
 def test_an_administrator_changes_settings_and_users(visit, service, size):
-    width, height = SIZES[size]
-    user = visit(service.address, viewport={"width": width, "height": height})
+    user = visit(service.address, viewport=SIZES[size])
     page = user.open("settings")
     log_in(page, "anna")
     zone = row(page, "Time zone of the plant")
@@ -66,6 +65,7 @@ def test_an_administrator_changes_settings_and_users(visit, service, size):
     expect(changes.filter(has_text="anna changed the role of eva from operator to quality.")).to_have_count(1)
 
 
+@pytest.mark.slow
 def test_a_reviewer_sees_the_settings_only(visit, service):
     page = visit(service.address).open("settings")
     log_in(page)
@@ -74,6 +74,7 @@ def test_a_reviewer_sees_the_settings_only(visit, service):
     expect(page.locator("#users")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_without_users_the_page_says_how_to_add_one(visit, tmp_path):
     with serving(tmp_path) as service:
         page = visit(service.address).open("settings")

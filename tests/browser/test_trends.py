@@ -8,9 +8,8 @@ import pytest
 from playwright.sync_api import expect
 
 from segdec.images import encode_png
-from tests.browser.conftest import part_image, serving
+from tests.browser.conftest import SIZES, part_image, serving
 
-SIZES = {"large": (1920, 1080), "small": (1024, 768), "phone": (390, 844)}
 HTML = "<img src=x onerror=alert(1)>"
 
 
@@ -52,6 +51,7 @@ def test_rates_errors_and_counts_are_shown(visit, service):
         expect(page.locator(f"#{plot} canvas")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_lot_is_shown_and_the_page_can_be_reloaded(visit, service):
     page = visit(service.address).open("trends")
     page.locator("[name=key]").fill("lot")
@@ -75,6 +75,7 @@ def test_a_lot_is_shown_and_the_page_can_be_reloaded(visit, service):
     expect(page.get_by_role("alert")).to_contain_text("first is 2021-01-01, after last")
 
 
+@pytest.mark.slow
 def test_reports_are_saved(visit, service):
     page = visit(service.address).open("trends?key=lot&value=L3")
     page.locator("#report-kind").select_option("lot")
@@ -88,7 +89,7 @@ def test_reports_are_saved(visit, service):
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_the_page_fits_on_screens(visit, service, size):
-    user = visit(service.address, viewport=dict(zip(("width", "height"), SIZES[size], strict=True)))
+    user = visit(service.address, viewport=SIZES[size])
     page = user.open("trends")
     expect(page.locator("#errors canvas")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
