@@ -17,6 +17,8 @@ from segdec.network.surface_memory import (
     PATCH_STRIDES,
     PATCHES,
     POSITIONS,
+    NearestPatch,
+    distances_to,
     distances_without_fold,
 )
 from training.data.array_cache import Arrays
@@ -30,8 +32,18 @@ Encode = Callable[[NDArray[np.uint8]], Arrays]
 MAX_PHOTOGRAPHS = 250
 """Maximum number of photographs; with more of them, evenly chosen ones are used."""
 
-CANDIDATES = 20_000
-"""Patches among which the remembered ones are chosen."""
+CANDIDATES, ROTATED_CANDIDATES = 20_000, 60_000
+"""Patches among which the remembered ones are chosen, without and with rotated copies."""
+
+COMPARED_PHOTOGRAPHS, COMPARED_PATCHES = 24, 3000
+"""Photographs with rotated copies, and random patches, that show whether parts lie in any orientation."""
+
+ROTATED_PHOTOGRAPHS = 80
+"""Maximum number of photographs whose rotated copies are remembered."""
+
+HIGH, MIN_GAIN = 0.99, 0.02
+"""Parts lie in any orientation if this quantile of the logarithms of distances falls by at least this much
+when copies replace a part of the patches."""
 
 BORDER = 4
 """Distance from the sides of the image, in cells, from which zero padding is hardly noticeable."""
@@ -50,8 +62,9 @@ SEED = 2**32 - 5
 def build_memory(network: SegDecNet, examples: ExampleSource, encode: Encode, seed: int) -> None:
     """Sets the weights of a network's memory from the good ones among the training examples.
 
-    Which distances are usual, and how much they spread, is measured on the photographs of each fold with
-    patches that are chosen without them.
+    If the parts lie in any orientation, copies that are rotated by right angles are remembered too. Which
+    distances are usual, and how much they spread, is measured on the photographs of each fold with patches
+    that are chosen without them.
 
     Args:
         network: A network with a memory.
@@ -68,28 +81,30 @@ def build_memory(network: SegDecNet, examples: ExampleSource, encode: Encode, se
 
     # === Patches ===
     set_projection(memory, random)
-    features = (encode(examples[index].image) for indices in chosen for index in indices)
-    patches = [one.astype(np.float16) for one in _describe(memory, features)]
+    images = (examples[index].image for indices in chosen for index in indices)
+    patches = [one.astype(np.float16) for one in _describe(memory, map(encode, images))]
     center = np.mean([one.mean(axis=(0, 1), dtype=np.float32) for one in patches], axis=0)
     memory.get_layer(f"{PATCHES}_8").bias.assign(-center)
     own = iter([one - center.astype(np.float16) for one in patches])
     by_fold = [[next(own) for _ in indices] for indices in chosen]
 
-    # === Memory ===
-    nearest, size = memory.get_layer(NEAREST), network.config.memory
-    drawn = [_candidates(each, CANDIDATES // folds, random) for each in by_fold]
-    candidates, fold_of = np.concatenate(drawn), np.repeat(range(folds), [len(each) for each in drawn])
-    whole = choose_coreset(candidates, size)
-    nearest.set_patches(candidates[whole])
-    for fold in range(folds):
-        others = np.flatnonzero(fold_of != fold)
-        # As many patches as possible are those of the whole memory, for which the usual distances that are
-        # measured without a fold must hold too.
-        kept = np.flatnonzero(np.isin(others, whole)).tolist()
-        nearest.set_patches(candidates[others[choose_coreset(candidates[others], size, kept)]], fold)
+    # === Rotated copies ===
+    def rotated(number: int) -> list[list[Floats]]:
+        picked = [pick_evenly(indices, number // folds) for indices in chosen]
+        return _describe_rotated(memory, encode, [[examples[one].image for one in own] for own in picked])
 
-    # === Usual distances ===
-    measured = [one for fold, each in enumerate(by_fold) for one in _distances(memory, fold, each)]
+    remembered, number = by_fold, CANDIDATES
+    compared = [pick_evenly(each, COMPARED_PHOTOGRAPHS // folds) for each in by_fold]
+    if _has_any_orientation(memory, compared, rotated(COMPARED_PHOTOGRAPHS), random.spawn(1)[0]):
+        copies = rotated(ROTATED_PHOTOGRAPHS)
+        remembered = [own + others for own, others in zip(by_fold, copies, strict=True)]
+        number = ROTATED_CANDIDATES
+
+    # === Memory ===
+    drawn = [_candidates(each, number // folds, random) for each in remembered]
+    _set_patches(memory.get_layer(NEAREST), drawn, network.config.memory)
+    parts = [distances_without_fold(memory, fold) for fold in range(folds)]
+    measured = [one for part, each in zip(parts, by_fold, strict=True) for one in _measure(part, each)]
     _set_deviation(memory, np.stack(measured))
 
 
@@ -124,6 +139,20 @@ def choose_coreset(patches: Floats, size: int, kept: Sequence[int] = ()) -> NDAr
     return np.resize(np.array(chosen), size)
 
 
+def _set_patches(nearest: NearestPatch, by_fold: Sequence[Floats], size: int) -> None:
+    """Chooses `size` patches to remember, of all candidates and without each fold."""
+    candidates = np.concatenate(by_fold)
+    fold_of = np.repeat(range(len(by_fold)), [len(own) for own in by_fold])
+    whole = choose_coreset(candidates, size)
+    nearest.set_patches(candidates[whole])
+    for fold in range(len(by_fold)):
+        others = np.flatnonzero(fold_of != fold)
+        # As many patches as possible are those of the whole memory, for which the usual distances that are
+        # measured without a fold must hold too.
+        kept = np.flatnonzero(np.isin(others, whole)).tolist()
+        nearest.set_patches(candidates[others[choose_coreset(candidates[others], size, kept)]], fold)
+
+
 def set_projection(memory: keras.Model, random: np.random.Generator) -> None:
     """Sets the projections of a memory to orthogonal ones, which keep distances on average."""
     layers = [memory.get_layer(f"{PATCHES}_{stride}") for stride in PATCH_STRIDES]
@@ -144,6 +173,18 @@ def _describe(memory: keras.Model, features: Iterator[Arrays]) -> Iterator[Float
         yield describe({name: tf.constant(one[name][None], tf.float32) for name in names})[0].numpy()
 
 
+def _describe_rotated(
+    memory: keras.Model, encode: Encode, by_fold: Sequence[Sequence[NDArray[np.uint8]]]
+) -> list[list[Floats]]:
+    """Returns the patches of copies of images [h, w, C], rotated by the right angles that keep the size."""
+    height, width = by_fold[0][0].shape[:2]
+    turns = (1, 2, 3) if height == width else (2,)
+    images = (image for images in by_fold for image in images)
+    copies = (np.ascontiguousarray(np.rot90(image, turn)) for image in images for turn in turns)
+    described = _describe(memory, map(encode, copies))
+    return [[next(described) for _ in images for _ in turns] for images in by_fold]
+
+
 def _candidates(patches: Sequence[Floats], number: int, random: np.random.Generator) -> Floats:
     """Returns about `number` random patches [N, D], as many of each photograph."""
     share = max(1, number // len(patches))
@@ -152,15 +193,36 @@ def _candidates(patches: Sequence[Floats], number: int, random: np.random.Genera
     return np.concatenate(drawn).astype(np.float32)
 
 
-def _distances(memory: keras.Model, fold: int, patches: Sequence[Floats]) -> Iterator[Floats]:
-    """Yields the smoothed logarithms of the distances [h, w] of each photograph's patches [h, w, D].
+def _has_any_orientation(
+    memory: keras.Model,
+    originals: Sequence[list[Floats]],
+    copies: Sequence[list[Floats]],
+    random: np.random.Generator,
+) -> bool:
+    """Whether photographs resemble rotated copies of others as much as these others.
 
-    The photographs are those of a fold; the memory is the one without them.
+    Distances of the patches of each fold to random ones of the other folds are compared with those to as many
+    random ones of the other folds and their rotated copies.
     """
-    part = distances_without_fold(memory, fold)
-    measure = tf.function(lambda one: part(one, training=False))
+    high = []
+    for pools in (originals, [own + rotated for own, rotated in zip(originals, copies, strict=True)]):
+        distances: list[Floats] = []
+        for fold, held_out in enumerate(originals):
+            others, pool = (_all_but(fold, each) for each in (originals, pools))
+            number = min(COMPARED_PATCHES, sum(one[..., 0].size for one in others))
+            distances += _measure(distances_to(memory, _candidates(pool, number, random)), held_out)
+        high.append(float(np.quantile(distances, HIGH)))
+    return high[0] - high[1] > MIN_GAIN
+
+
+def _all_but(fold: int, patches: Sequence[list[Floats]]) -> list[Floats]:
+    return [one for place, own in enumerate(patches) if place != fold for one in own]
+
+
+def _measure(distances: keras.Model, patches: Sequence[Floats]) -> Iterator[Floats]:
+    """Yields the smoothed logarithms of distances [h, w] of the patches [h, w, D] of each photograph."""
     for one in patches:
-        yield measure(tf.constant(one[None], tf.float32))[0, ..., 0].numpy()
+        yield distances(tf.constant(one[None], tf.float32), training=False)[0, ..., 0].numpy()
 
 
 def _set_deviation(memory: keras.Model, distances: Floats) -> None:

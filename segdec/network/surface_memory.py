@@ -74,10 +74,22 @@ def distances_without_fold(memory: keras.Model, fold: int) -> keras.Model:
     They are distances to the patches that were chosen without a fold, from 0.
     """
     patches = memory.get_layer(PATCHES).output
-    x = memory.get_layer(NEAREST)(patches, without=fold)
+    return _smoothed(memory, patches, memory.get_layer(NEAREST)(patches, without=fold))
+
+
+def distances_to(memory: keras.Model, remembered: NDArray[np.float32]) -> keras.Model:
+    """Returns the model of `distances_without_fold` for other patches [N, D]."""
+    patches = memory.get_layer(PATCHES).output
+    nearest = NearestPatch(len(remembered), 0, dtype=keras.config.floatx())
+    distances = nearest(patches)
+    nearest.set_patches(remembered)
+    return _smoothed(memory, patches, distances)
+
+
+def _smoothed(memory: keras.Model, patches: Any, distances: Any) -> keras.Model:
     for name in SMOOTHED:
-        x = memory.get_layer(name)(x)
-    return keras.Model(patches, x)
+        distances = memory.get_layer(name)(distances)
+    return keras.Model(patches, distances)
 
 
 def without_fold(memory: keras.Model, fold: int) -> keras.Model:

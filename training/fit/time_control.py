@@ -37,6 +37,10 @@ RESERVED_S = 15.0
 BUILDING_S = 8.0
 """Duration of building a memory of good surface from cached features, s."""
 
+ROTATED_COPIES = 72
+"""Rotated copies with which the memory finds out whether parts lie in any orientation, see
+`training.memory_building`."""
+
 MEMORY_TIME_TOLERANCE = 0.25
 """`tolerance` of `largest_area_in_time` for a memory: these estimates are high, and even slight scaling
 removes fine texture."""
@@ -211,6 +215,7 @@ def reserved_s(forward_s: float, validated: int, evaluated: int, *, in_folds: in
     """
     compared = min(validated + in_folds, MAX_COMPARED)
     passes = 2 * (validated + compared) + EVALUATION_COST * evaluated + CACHED_EVALUATION_COST * in_folds
+    passes += min(ROTATED_COPIES, 3 * in_folds)
     return RESERVED_S + (BUILDING_S if in_folds else 0.0) + forward_s * passes
 
 
