@@ -1,4 +1,4 @@
-"""Copies a data set with each photograph rotated by a random angle, as parts that lie in any orientation.
+"""Copies a data set with each photograph rotated by a random angle, as parts in any orientation.
 
 The copy is a data set of its own, for example for the suite:
 

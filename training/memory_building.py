@@ -36,14 +36,15 @@ CANDIDATES, ROTATED_CANDIDATES = 20_000, 60_000
 """Patches among which the remembered ones are chosen, without and with rotated copies."""
 
 COMPARED_PHOTOGRAPHS, COMPARED_PATCHES = 24, 3000
-"""Photographs with rotated copies, and random patches, that show whether parts lie in any orientation."""
+"""Photographs with rotated copies, and random patches, that show whether the orientation of parts is
+arbitrary."""
 
 ROTATED_PHOTOGRAPHS = 80
 """Maximum number of photographs whose rotated copies are remembered."""
 
 HIGH, MIN_GAIN = 0.99, 0.02
-"""Parts lie in any orientation if this quantile of the logarithms of distances falls by at least this much
-when copies replace a part of the patches."""
+"""The orientation of parts is arbitrary if this quantile of the logarithms of distances falls by more than
+this when copies replace a part of the patches."""
 
 BORDER = 4
 """Distance from the sides of the image, in cells, from which zero padding is hardly noticeable."""
@@ -62,9 +63,9 @@ SEED = 2**32 - 5
 def build_memory(network: SegDecNet, examples: ExampleSource, encode: Encode, seed: int) -> None:
     """Sets the weights of a network's memory from the good ones among the training examples.
 
-    If the parts lie in any orientation, copies that are rotated by right angles are remembered too. Which
-    distances are usual, and how much they spread, is measured on the photographs of each fold with patches
-    that are chosen without them.
+    If the orientation of the parts is arbitrary, copies that are rotated by right angles are remembered too.
+    Which distances are usual, and how much they spread, is measured on the photographs of each fold with
+    patches that are chosen without them.
 
     Args:
         network: A network with a memory.
@@ -95,7 +96,7 @@ def build_memory(network: SegDecNet, examples: ExampleSource, encode: Encode, se
 
     remembered, number = by_fold, CANDIDATES
     compared = [pick_evenly(each, COMPARED_PHOTOGRAPHS // folds) for each in by_fold]
-    if _has_any_orientation(memory, compared, rotated(COMPARED_PHOTOGRAPHS), random.spawn(1)[0]):
+    if _has_arbitrary_orientation(memory, compared, rotated(COMPARED_PHOTOGRAPHS), random.spawn(1)[0]):
         copies = rotated(ROTATED_PHOTOGRAPHS)
         remembered = [own + others for own, others in zip(by_fold, copies, strict=True)]
         number = ROTATED_CANDIDATES
@@ -193,7 +194,7 @@ def _candidates(patches: Sequence[Floats], number: int, random: np.random.Genera
     return np.concatenate(drawn).astype(np.float32)
 
 
-def _has_any_orientation(
+def _has_arbitrary_orientation(
     memory: keras.Model,
     originals: Sequence[list[Floats]],
     copies: Sequence[list[Floats]],

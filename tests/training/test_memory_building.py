@@ -145,7 +145,7 @@ def test_without_a_fold_its_photographs_are_unknown(network):
     assert np.std(own, ddof=1) == pytest.approx(1, abs=1e-3)
 
 
-def test_rotated_copies_are_remembered_of_parts_that_lie_in_any_orientation(network):
+def test_rotated_copies_are_remembered_of_parts_with_arbitrary_orientation(network):
     random = np.random.default_rng(1)
     alike = [bar(random, 0) for _ in range(24)]
     rotated = [bar(random, degrees) for degrees in random.permutation(np.arange(0, 360, 15))]

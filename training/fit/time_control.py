@@ -38,7 +38,7 @@ BUILDING_S = 8.0
 """Duration of building a memory of good surface from cached features, s."""
 
 ROTATED_COPIES = 72
-"""Rotated copies with which the memory finds out whether parts lie in any orientation, see
+"""Rotated copies with which the memory finds out whether the orientation of parts is arbitrary, see
 `training.memory_building`."""
 
 MEMORY_TIME_TOLERANCE = 0.25
