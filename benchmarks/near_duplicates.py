@@ -6,12 +6,12 @@ For each alteration, altered copies of some photographs are added to the set. A 
 cluster of its original. `grouped` is the share of the original photographs that are in a cluster with a
 photograph of another group; `group found` is the share of photographs of groups with several photographs
 that are in a cluster with one of them. Groups mean something only in layouts that know parts, such as
-`magnetic_tile`.
+`magnetic_tile`. `any angle` is `grouped` after each photograph has been rotated by a random angle.
 """
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--copies", type=int, default=40, help="of each alteration; default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
     options = parser.parse_args(arguments)
-    heading = ["set", "photographs", "grouped", "group found", *ALTERATIONS, "s"]
+    heading = ["set", "photographs", "grouped", "any angle", "group found", *ALTERATIONS, "s"]
     rows = [[root.name, *measure(root, options.copies, options.seed)] for root in options.roots]
     print(markdown_table(heading, rows))
 
@@ -55,12 +55,16 @@ def measure(root: Path, copies: int, seed: int) -> list[str]:
     seconds = time.perf_counter() - start
     groups = {record.name: record.group for record in records}
     several = [name for name, group in groups.items() if list(groups.values()).count(group) > 1]
-    with_others = {name for c in clusters for name in c if len({groups[other] for other in c}) > 1}
+    random = np.random.default_rng(seed)
+    turned = [
+        _checked(record, _moved(image, degrees=random.uniform(0, 360)))
+        for record, image in zip(records, images, strict=True)
+    ]
     with_own = {
         name for c in clusters for name in c if [groups[other] for other in c].count(groups[name]) > 1
     }
     found = f"{np.mean([name in with_own for name in several]):.2f}" if several else "–"
-    cells = [str(len(records)), f"{len(with_others) / len(records):.3f}", found]
+    cells = [str(len(records)), _grouped(clusters, groups), _grouped(_clusters(turned), groups), found]
     for number, alter in enumerate(ALTERATIONS.values()):
         random = np.random.default_rng([seed, number])
         chosen = random.choice(len(records), min(copies, len(records)), replace=False)
@@ -71,6 +75,12 @@ def measure(root: Path, copies: int, seed: int) -> list[str]:
         together = {name for c in _clusters([*originals, *altered]) for name in c if _copy_name(name) in c}
         cells.append(f"{len(together) / len(altered):.2f}")
     return [*cells, f"{seconds:.1f}"]
+
+
+def _grouped(clusters: Sequence[set[str]], groups: Mapping[str, str]) -> str:
+    """Returns the share of photographs that are in a cluster with one of another group."""
+    names = {name for c in clusters for name in c if len({groups[other] for other in c}) > 1}
+    return f"{len(names) / len(groups):.3f}"
 
 
 # === Alterations ===

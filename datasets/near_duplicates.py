@@ -2,9 +2,12 @@
 
 Parts in a fixture look alike without being duplicates. A pair therefore counts only if its distance after
 registration is small compared with the distances of both photographs, and of the median photograph of the
-set, to their neighbours, most of which show other parts. Only the nearest candidates of each photograph are
-registered: the thumbnails whose coarse cells correlate most, then those nearest to its tangent plane.
-docs/datasets.md has measurements.
+set, to their neighbours, most of which show other parts. Photographs of one part have the same neighbours.
+If those of the pairs differ, parts vary continuously, for instance in orientation: each resembles others at
+similar angles. Then a pair counts only if its distance is small compared with that of nearest neighbours.
+
+Only the nearest candidates of each photograph are registered: the thumbnails whose coarse cells correlate
+most, then those nearest to its tangent plane. docs/datasets.md has measurements.
 """
 
 from collections import defaultdict
@@ -23,6 +26,12 @@ MAX_RELATIVE_DISTANCE = 0.5
 
 NEIGHBOUR = 8
 """The neighbour whose distance counts as that of another part: a thing has fewer photographs, mostly."""
+
+MIN_SHARED_NEIGHBOURS = (0.5, 0.8)
+"""Mean share of the neighbours of near duplicates that both have; smaller if parts vary continuously.
+
+The first is for parts that look alike: others are almost as near as duplicates. The last is for unlike parts.
+"""
 
 MIN_PHOTOGRAPHS = 10
 """Fewer photographs do not show how much parts differ: none of them count as duplicates."""
@@ -46,8 +55,15 @@ _SMOOTHING_SIGMA = 1.0  # cells; linear interpolation and gradients need smooth 
 _MIDDLE_SMOOTHING_SIGMA = 1.5  # and even more so without registration
 _MARGIN_SHARE = 8  # a margin of 1/8 of the side is not compared: it may be moved out of the picture
 _MIN_NEIGHBOUR_DISTANCE = 0.02  # smaller ones are noise of the quantization: all neighbours are duplicates
+_SHARED_BEYOND_DISTANCE = 0.25  # how much larger the share must be than the usual distance of parts
+_NEIGHBOURHOOD = 1.5  # times the largest distance of near duplicates
+_NEAREST_QUANTILE = 1 / 3  # some parts have no neighbour at a similar angle
 _MAX_TANGENT_DISTANCE = 0.8  # beyond, no registration makes a pair similar
 _BLOCK = 1024  # photographs whose pairs are in memory at a time: 40 MB for 10,000
+
+
+Distances = dict[tuple[int, int], float]
+"""Of pairs of photographs, lower index first."""
 
 
 class Pairs(NamedTuple):
@@ -84,7 +100,7 @@ def _search(thumbnails: tuple[bytes, ...]) -> Pairs:
     count = len(thumbnails)
     if count < MIN_PHOTOGRAPHS:
         return _as_pairs({})
-    distances: dict[tuple[int, int], float] = {}
+    distances: Distances = {}
     neighbours: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for index, others, registered in _candidates(thumbnails):
         for other, distance in zip(others.tolist(), registered.tolist(), strict=True):
@@ -97,13 +113,49 @@ def _search(thumbnails: tuple[bytes, ...]) -> Pairs:
         for index, pairs in neighbours.items()
     }
     typical = float(np.median(list(usual.values()) or [1.0]))
-    # Rare parts have distant neighbours, although they may resemble each other by chance.
-    usual = {index: min(value, typical) for index, value in usual.items()}
+    # Rare parts have distant neighbours, although they may resemble each other by chance: not above typical.
     relative = {
-        (first, second): distance / min(usual.get(first, 1.0), usual.get(second, 1.0))
-        for (first, second), distance in distances.items()
+        pair: distance / min(typical, *(usual.get(index, typical) for index in pair))
+        for pair, distance in distances.items()
     }
+    if _shared_neighbours(relative) < np.clip(typical + _SHARED_BEYOND_DISTANCE, *MIN_SHARED_NEIGHBOURS):
+        nearest = _nearest_distance(distances, count)
+        relative = {
+            pair: distances[pair] / nearest
+            for pair, value in relative.items()
+            if value < MAX_RELATIVE_DISTANCE
+        }
     return _as_pairs({pair: value for pair, value in relative.items() if value < MAX_RELATIVE_DISTANCE})
+
+
+def _shared_neighbours(relative: Distances) -> float:
+    """Returns the mean share of the neighbours of near duplicates that are near duplicates of both."""
+    near, around = (_neighbours(relative, factor * MAX_RELATIVE_DISTANCE) for factor in (1, _NEIGHBOURHOOD))
+    shares = [
+        len(near[first] & near[second]) / len(around[first] | around[second])
+        for (first, second), value in relative.items()
+        if value < MAX_RELATIVE_DISTANCE
+    ]
+    return float(np.mean(shares or [1.0]))
+
+
+def _neighbours(relative: Distances, limit: float) -> dict[int, set[int]]:
+    """Returns those of each photograph, and itself: photographs in pairs below a distance."""
+    found: dict[int, set[int]] = defaultdict(set)
+    for pair, value in relative.items():
+        if value < limit:
+            for index in pair:
+                found[index].update(pair)
+    return found
+
+
+def _nearest_distance(distances: Distances, count: int) -> float:
+    """Returns the distance to the nearest neighbour of photographs that have another at a similar angle."""
+    nearest = [1.0] * count
+    for pair, distance in distances.items():
+        for index in pair:
+            nearest[index] = min(nearest[index], distance)
+    return max(float(np.quantile(nearest, _NEAREST_QUANTILE)), _MIN_NEIGHBOUR_DISTANCE)
 
 
 def nearest_pairs(pairs: Pairs) -> Pairs:
@@ -181,7 +233,7 @@ def _blurred(cells: NDArray[np.float32], sigma: float) -> NDArray[np.float32]:
     return np.asarray(cv2.GaussianBlur(cells, (0, 0), sigma, borderType=cv2.BORDER_REFLECT), np.float32)
 
 
-def _as_pairs(distances: dict[tuple[int, int], float]) -> Pairs:
+def _as_pairs(distances: Distances) -> Pairs:
     ordered = sorted((distance, *pair) for pair, distance in distances.items())
     return Pairs(
         np.array([first for _, first, _ in ordered], np.int64),

@@ -104,6 +104,30 @@ def test_exposures_of_each_part_are_found():
     }
 
 
+def test_bursts_of_each_part_are_found():
+    """Four photographs of each part, with small shifts and other brightness."""
+    images = [
+        np.clip(brightness * warped(surface(part, kind=0), shift=shift), 0, 255).astype(np.uint8)
+        for part in range(20)
+        for shift, brightness in [((0, 0), 1), ((1, -1), 0.9), ((-1, 0.5), 1.1), ((0.5, 1), 0.8)]
+    ]
+    found = duplicate_clusters(80, near_duplicate_pairs([normalized_thumbnail(image) for image in images]))
+    assert [cluster.tolist() for cluster in found] == [
+        list(range(4 * part, 4 * part + 4)) for part in range(20)
+    ]
+
+
+def test_parts_in_any_orientation_are_no_duplicates():
+    """The nearest neighbours of a part are others at similar angles, and all the rest are far from it."""
+    angles = np.random.default_rng(0).uniform(0, 360, 100)
+    shared = 3 * texture(-1, (96, 96))
+    images = [
+        warped(scaled(shared + texture(part, (96, 96))), degrees=angle) for part, angle in enumerate(angles)
+    ]
+    assert found_pairs(images) == set()
+    assert found_pairs([*images, compressed(images[5]), dark_noisy(images[8])]) == {(5, 100), (8, 101)}
+
+
 def test_rare_parts_that_resemble_each_other_are_no_duplicates():
     """Two broken parts are far from all others, but not near each other by the measure of the set."""
     whole = [surface(seed, kind=0) for seed in range(30)]
