@@ -174,7 +174,8 @@ def test_a_training_is_described_in_german(visit, studio, tmp_path):
     expect(page.locator("#job-reason")).to_have_text("Das Training wurde durch SIGKILL beendet.")
     job = studio.lease()
     studio.beat(job, 5)
-    page.locator("button", has_text="Mit den bisher besten Gewichten beenden").click()
+    with page.expect_response("**/stop"):
+        page.locator("button", has_text="Mit den bisher besten Gewichten beenden").click()
     assert studio.beat(job, 6) == "stop"
     finish(studio.worker, job, tmp_path)
     expect(page.locator("#rating p")).to_have_text(
