@@ -64,7 +64,12 @@ def measure(root: Path, copies: int, seed: int) -> list[str]:
         name for c in clusters for name in c if [groups[other] for other in c].count(groups[name]) > 1
     }
     found = f"{np.mean([name in with_own for name in several]):.2f}" if several else "–"
-    cells = [str(len(records)), _grouped(clusters, groups), _grouped(_clusters(turned), groups), found]
+    cells = [
+        str(len(records)),
+        _grouped_share(clusters, groups),
+        _grouped_share(_clusters(turned), groups),
+        found,
+    ]
     for number, alter in enumerate(ALTERATIONS.values()):
         random = np.random.default_rng([seed, number])
         chosen = random.choice(len(records), min(copies, len(records)), replace=False)
@@ -77,7 +82,7 @@ def measure(root: Path, copies: int, seed: int) -> list[str]:
     return [*cells, f"{seconds:.1f}"]
 
 
-def _grouped(clusters: Sequence[set[str]], groups: Mapping[str, str]) -> str:
+def _grouped_share(clusters: Sequence[set[str]], groups: Mapping[str, str]) -> str:
     """Returns the share of photographs that are in a cluster with one of another group."""
     names = {name for c in clusters for name in c if len({groups[other] for other in c}) > 1}
     return f"{len(names) / len(groups):.3f}"

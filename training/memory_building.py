@@ -90,14 +90,16 @@ def build_memory(network: SegDecNet, examples: ExampleSource, encode: Encode, se
     by_fold = [[next(own) for _ in indices] for indices in chosen]
 
     # === Rotated copies ===
-    def rotated(number: int) -> list[list[Floats]]:
+    def describe_copies(number: int) -> list[list[Floats]]:
         picked = [pick_evenly(indices, number // folds) for indices in chosen]
         return _describe_rotated(memory, encode, [[examples[one].image for one in own] for own in picked])
 
     remembered, number = by_fold, CANDIDATES
     compared = [pick_evenly(each, COMPARED_PHOTOGRAPHS // folds) for each in by_fold]
-    if _has_arbitrary_orientation(memory, compared, rotated(COMPARED_PHOTOGRAPHS), random.spawn(1)[0]):
-        copies = rotated(ROTATED_PHOTOGRAPHS)
+    if _has_arbitrary_orientation(
+        memory, compared, describe_copies(COMPARED_PHOTOGRAPHS), random.spawn(1)[0]
+    ):
+        copies = describe_copies(ROTATED_PHOTOGRAPHS)
         remembered = [own + others for own, others in zip(by_fold, copies, strict=True)]
         number = ROTATED_CANDIDATES
 
@@ -105,7 +107,9 @@ def build_memory(network: SegDecNet, examples: ExampleSource, encode: Encode, se
     drawn = [_candidates(each, number // folds, random) for each in remembered]
     _set_patches(memory.get_layer(NEAREST), drawn, network.config.memory)
     parts = [distances_without_fold(memory, fold) for fold in range(folds)]
-    measured = [one for part, each in zip(parts, by_fold, strict=True) for one in _measure(part, each)]
+    measured = [
+        one for part, each in zip(parts, by_fold, strict=True) for one in _measure_distances(part, each)
+    ]
     _set_deviation(memory, np.stack(measured))
 
 
@@ -209,18 +213,18 @@ def _has_arbitrary_orientation(
     for pools in (originals, [own + rotated for own, rotated in zip(originals, copies, strict=True)]):
         distances: list[Floats] = []
         for fold, held_out in enumerate(originals):
-            others, pool = (_all_but(fold, each) for each in (originals, pools))
+            others, pool = (_patches_of_other_folds(fold, each) for each in (originals, pools))
             number = min(COMPARED_PATCHES, sum(one[..., 0].size for one in others))
-            distances += _measure(distances_to(memory, _candidates(pool, number, random)), held_out)
+            distances += _measure_distances(distances_to(memory, _candidates(pool, number, random)), held_out)
         high.append(float(np.quantile(distances, HIGH)))
     return high[0] - high[1] > MIN_GAIN
 
 
-def _all_but(fold: int, patches: Sequence[list[Floats]]) -> list[Floats]:
+def _patches_of_other_folds(fold: int, patches: Sequence[list[Floats]]) -> list[Floats]:
     return [one for place, own in enumerate(patches) if place != fold for one in own]
 
 
-def _measure(distances: keras.Model, patches: Sequence[Floats]) -> Iterator[Floats]:
+def _measure_distances(distances: keras.Model, patches: Sequence[Floats]) -> Iterator[Floats]:
     """Yields the smoothed logarithms of distances [h, w] of the patches [h, w, D] of each photograph."""
     for one in patches:
         yield distances(tf.constant(one[None], tf.float32), training=False)[0, ..., 0].numpy()

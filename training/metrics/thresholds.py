@@ -24,8 +24,8 @@ NEARLY_BEST = 0.98
 CLEARANCE = 0.2
 """Distance in log-odds of a threshold from every image, if the gap allows it: engines differ slightly."""
 
-FEW_DEFECTIVE = 15
-"""Fewer defective photographs than this do not show how low the score of a defect can be."""
+ENOUGH_DEFECTIVE = 15
+"""Fewer defective photographs do not show how low the score of a defect can be."""
 
 UNKNOWN_MISSES = (
     "The miss rate is unknown, and the score is not a probability: test the model on defective parts before "
@@ -87,7 +87,7 @@ def choose_score_thresholds(
 
     With good and defective images the score becomes a probability, and the threshold 1 / (1 + miss_cost)
     minimises the expected cost. With good images alone, a further good image exceeds the threshold with
-    probability `refused_share`; with fewer than `FEW_DEFECTIVE` defective ones, with at least this
+    probability `refused_share`; with fewer than `ENOUGH_DEFECTIVE` defective ones, with at least this
     probability. Without enough images the threshold is 0.5. `settings.score` replaces the choice. `balanced`
     says whether the network was trained on as many defective as good images.
     """
@@ -110,7 +110,7 @@ def choose_score_thresholds(
     if settings.review:
         review, cut, notes = _choose_review(scored, cut, settings)
     else:
-        cut, notes = _lower_for_few(scored, cut, settings)
+        cut, notes = _lower_for_few_defects(scored, cut, settings)
     return _place(scored, calibration, cut, review, (*_list_doubts(scored, cut), *notes))
 
 
@@ -140,7 +140,7 @@ def log_odds_at(calibration: Calibration, score: float) -> float:
 # === With no or few defective photographs ===
 
 
-def _upper_limit(good: Floats, share: float) -> float:
+def _upper_limit_of_good(good: Floats, share: float) -> float:
     """Log-odds that a further good image exceeds with the probability `share`.
 
     The quantile of the images; with too few of them, that of a normal distribution.
@@ -153,15 +153,15 @@ def _upper_limit(good: Floats, share: float) -> float:
     return float(good.mean() + reach * good.std(ddof=1))
 
 
-def _lower_for_few(
+def _lower_for_few_defects(
     scored: ScoredPhotographs, cut: float, settings: ThresholdConfig
 ) -> tuple[float, tuple[str, ...]]:
     """Lowers a threshold to the limit of the good images if there are few defective ones."""
     good, count = scored.good, len(scored.defective)
     if (
-        count >= FEW_DEFECTIVE
+        count >= ENOUGH_DEFECTIVE
         or len(good) < 2
-        or (limit := _upper_limit(good, settings.refused_share)) >= cut
+        or (limit := _upper_limit_of_good(good, settings.refused_share)) >= cut
     ):
         return cut, ()
     note = (
@@ -173,7 +173,7 @@ def _lower_for_few(
 
 
 def _limit_good(scored: ScoredPhotographs, settings: ThresholdConfig) -> ScoreThresholds:
-    cut = _upper_limit(scored.good, settings.refused_share)
+    cut = _upper_limit_of_good(scored.good, settings.refused_share)
     parts = scored.worst_of_groups(good=True)
     refused = int(np.count_nonzero(parts >= cut))
     passed = len(parts) - refused

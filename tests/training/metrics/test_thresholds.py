@@ -10,7 +10,7 @@ from training.metrics.calibration import apply_calibration
 from training.metrics.pixel_counts import count_pixels
 from training.metrics.pixel_histogram import PixelHistogram
 from training.metrics.thresholds import (
-    FEW_DEFECTIVE,
+    ENOUGH_DEFECTIVE,
     ScoredPhotographs,
     choose_mask_threshold,
     choose_score_thresholds,
@@ -142,7 +142,7 @@ def test_with_few_defective_images_the_threshold_rejects_a_share_of_the_good_one
 
 
 def test_with_enough_defective_images_the_cost_alone_chooses_the_threshold():
-    good, defective = np.linspace(-9, -5, 99), np.linspace(5, 7, FEW_DEFECTIVE)
+    good, defective = np.linspace(-9, -5, 99), np.linspace(5, 7, ENOUGH_DEFECTIVE)
     limits = choose_score_thresholds(scored(good, defective), DEFAULTS)
     assert -5 < cut_of(limits) < 5
     assert limits.notes == ()
