@@ -211,6 +211,8 @@ class JobRun:
             return
         name, paths = found
         with frozen_copy(self._job_folder, paths) as (root, copies):
+            self._report.read_log()  # a worker that continues does not report what the copied log has
+            self._send_all_events()
             position = describe_position(name, self._report.stages)
             upload_and_report(
                 self._service,
@@ -382,7 +384,6 @@ class JobRun:
             self._beat()
             self._sleep(POLL_S)
         if self._job.is_chief:
-            self._report.read_log()
             with suppress(ServiceError, OSError):
                 self._upload_checkpoint()
         elif (code := process.poll()) == 0:

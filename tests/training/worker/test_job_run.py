@@ -12,7 +12,7 @@ from segdec.artifact.signatures import TrustedKeys, generate_key_pair, read_priv
 from segdec.errors import ServiceError
 from tests.api.training_jobs.training_service import JOBS
 from tests.training.worker.conftest import IDENTITY
-from training.worker import progress
+from training.worker import job_run, progress
 from training.worker.file_sets import MAX_UPLOADS, upload_and_report
 from training.worker.job_run import WorkerDiskFullError, WorkerStoppedError
 from training.worker.trainer_process import fit_command
@@ -77,6 +77,22 @@ def test_a_worker_that_stops_gives_the_job_back_and_another_one_continues(servic
     assert outputs(service, job_id) == ["begins after step 0", f"begins after step {step}"]
     assert steps_of(service, job_id) == list(range(1, 11))  # none twice, none missing
     assert steps_of(service, job_id, "val") == [2, 4, 6, 8, 10]
+
+
+def test_records_up_to_a_checkpoint_are_reported_with_it(service, work, monkeypatch):
+    """A worker that is killed sends no further heartbeat, and the next one reports what follows."""
+    job_id = service.order(service.data_set)
+
+    def kill():
+        if service.show(job_id)["checkpoint"] is not None:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(job_run, "HEARTBEAT_S", 1e6)
+        work(is_stopping=kill)
+    step = int(service.show(job_id)["checkpoint"]["position"].removeprefix("stage joint, step "))
+    assert steps_of(service, job_id)[:step] == list(range(1, step + 1))
+    assert steps_of(service, job_id, "val")[: step // 2] == list(range(2, step + 1, 2))
 
 
 def test_a_crashed_training_continues_and_fails_after_three_attempts_without_progress(service, work):
