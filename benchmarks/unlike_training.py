@@ -281,8 +281,8 @@ def load_surface_network(weights: str) -> Infer:
     """
     import_tensorflow()
     from segdec.engines.tensorflow import NetworkEngine
-    from training.memory_building import set_projection
     from training.optimization.pretrained import build_initial_network, load_pretrained
+    from training.surface_patches import set_projection
 
     network = {"preset": "mobilenet", "input_channels": CHANNELS, "heads": 0, "memory": 1}
     config = ExperimentConfig.model_validate({"encoder_weights": weights, "network": network})

@@ -189,9 +189,9 @@ class AugmentationConfig(Config):
     )
 
     @property
-    def only_flips(self) -> bool:
-        """Whether flips are the only change of images without an added defect."""
-        allowed = {"flip_horizontal", "flip_vertical", "synthetic", "transplant", "feature_noise"}
+    def only_flips_and_rotations(self) -> bool:
+        """Whether images without an added defect are only flipped and rotated."""
+        allowed = {"flip_horizontal", "flip_vertical", "rotate", "synthetic", "transplant", "feature_noise"}
         return self.model_dump(exclude=allowed) == AugmentationConfig().model_dump(exclude=allowed)
 
 
@@ -476,8 +476,8 @@ class ExperimentConfig(BaseSettings):
             (
                 self.augmentation.feature_noise and noise_without,
                 "augmentation.feature_noise without cached features or synthetic defects; expected "
-                "network.encoder with encoder_trainable=frozen, no other augmentation but flips, and "
-                "augmentation.synthetic above 0",
+                "network.encoder with encoder_trainable=frozen, no other augmentation but flips and "
+                "rotations, and augmentation.synthetic above 0",
             ),
         )
         for wrong, message in rules:
@@ -504,7 +504,7 @@ class ExperimentConfig(BaseSettings):
     def caches_features(self) -> bool:
         """Whether training uses cached features of a frozen encoder."""
         frozen = self.has_encoder and self.encoder_trainable == "frozen"
-        return frozen and (self.augmentation.only_flips or not self.network.heads)
+        return frozen and (self.augmentation.only_flips_and_rotations or not self.network.heads)
 
     @property
     def validation_split(self) -> Literal["train", "val"]:

@@ -1,12 +1,10 @@
 """Builds the memory of good surface from good photographs, without gradient steps."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import cv2
 import keras
 import numpy as np
-import tensorflow as tf
 from numpy.typing import NDArray
 
 from segdec.errors import DatasetError
@@ -14,20 +12,22 @@ from segdec.network.network import SegDecNet
 from segdec.network.surface_memory import (
     DEVIATION,
     NEAREST,
-    PATCH_STRIDES,
     PATCHES,
     POSITIONS,
     NearestPatch,
-    distances_to,
     distances_without_fold,
 )
-from training.data.array_cache import Arrays
 from training.data.example_source import ExampleSource
 from training.data.subsets import pick_evenly
-
-Floats = NDArray[np.floating[Any]]
-Encode = Callable[[NDArray[np.uint8]], Arrays]
-"""Returns the encoder's features by name of a prepared image, uint8 [h, w, C]."""
+from training.surface_patches import (
+    Encode,
+    Floats,
+    describe_patches,
+    draw_patches,
+    measure_distances,
+    rotated_copies,
+    set_projection,
+)
 
 MAX_PHOTOGRAPHS = 250
 """Maximum number of photographs; with more of them, evenly chosen ones are used."""
@@ -35,16 +35,11 @@ MAX_PHOTOGRAPHS = 250
 CANDIDATES, ROTATED_CANDIDATES = 20_000, 60_000
 """Patches among which the remembered ones are chosen, without and with rotated copies."""
 
-COMPARED_PHOTOGRAPHS, COMPARED_PATCHES = 24, 3000
-"""Photographs with rotated copies, and random patches, that show whether the orientation of parts is
-arbitrary."""
-
 ROTATED_PHOTOGRAPHS = 80
 """Maximum number of photographs whose rotated copies are remembered."""
 
-HIGH, MIN_GAIN = 0.99, 0.02
-"""The orientation of parts is arbitrary if this quantile of the logarithms of distances falls by more than
-this when copies replace a part of the patches."""
+FARTHEST = 256
+"""Patches among which the farthest ones are chosen without comparing all of them again."""
 
 BORDER = 4
 """Distance from the sides of the image, in cells, from which zero padding is hardly noticeable."""
@@ -60,10 +55,11 @@ SEED = 2**32 - 5
 """Separates these random numbers from those of training."""
 
 
-def build_memory(network: SegDecNet, examples: ExampleSource, encode: Encode, seed: int) -> None:
+def build_memory(
+    network: SegDecNet, examples: ExampleSource, encode: Encode, seed: int, *, rotate: bool
+) -> None:
     """Sets the weights of a network's memory from the good ones among the training examples.
 
-    If the orientation of the parts is arbitrary, copies that are rotated by right angles are remembered too.
     Which distances are usual, and how much they spread, is measured on the photographs of each fold with
     patches that are chosen without them.
 
@@ -72,6 +68,7 @@ def build_memory(network: SegDecNet, examples: ExampleSource, encode: Encode, se
         examples: The training examples, each with its fold.
         encode: Encodes an image.
         seed: Seed of the choice.
+        rotate: Whether copies that are rotated by right angles are remembered too.
 
     Raises:
         DatasetError: If a fold has no good example.
@@ -83,32 +80,24 @@ def build_memory(network: SegDecNet, examples: ExampleSource, encode: Encode, se
     # === Patches ===
     set_projection(memory, random)
     images = (examples[index].image for indices in chosen for index in indices)
-    patches = [one.astype(np.float16) for one in _describe(memory, map(encode, images))]
+    patches = [one.astype(np.float16) for one in describe_patches(memory, encode, images)]
     center = np.mean([one.mean(axis=(0, 1), dtype=np.float32) for one in patches], axis=0)
     memory.get_layer(f"{PATCHES}_8").bias.assign(-center)
     own = iter([one - center.astype(np.float16) for one in patches])
     by_fold = [[next(own) for _ in indices] for indices in chosen]
 
-    # === Rotated copies ===
-    def describe_copies(number: int) -> list[list[Floats]]:
-        picked = [pick_evenly(indices, number // folds) for indices in chosen]
-        return _describe_rotated(memory, encode, [[examples[one].image for one in own] for own in picked])
-
-    remembered, number = by_fold, CANDIDATES
-    compared = [pick_evenly(each, COMPARED_PHOTOGRAPHS // folds) for each in by_fold]
-    if _has_arbitrary_orientation(
-        memory, compared, describe_copies(COMPARED_PHOTOGRAPHS), random.spawn(1)[0]
-    ):
-        copies = describe_copies(ROTATED_PHOTOGRAPHS)
-        remembered = [own + others for own, others in zip(by_fold, copies, strict=True)]
-        number = ROTATED_CANDIDATES
-
     # === Memory ===
-    drawn = [_candidates(each, number // folds, random) for each in remembered]
+    remembered, number = by_fold, CANDIDATES
+    if rotate:
+        copied = [pick_evenly(indices, ROTATED_PHOTOGRAPHS // folds) for indices in chosen]
+        copies = [rotated_copies(examples[index].image for index in indices) for indices in copied]
+        turned = [[*describe_patches(memory, encode, own)] for own in copies]
+        remembered, number = [one + two for one, two in zip(by_fold, turned, strict=True)], ROTATED_CANDIDATES
+    drawn = [draw_patches(each, number // folds, random) for each in remembered]
     _set_patches(memory.get_layer(NEAREST), drawn, network.config.memory)
     parts = [distances_without_fold(memory, fold) for fold in range(folds)]
     measured = [
-        one for part, each in zip(parts, by_fold, strict=True) for one in _measure_distances(part, each)
+        one for part, each in zip(parts, by_fold, strict=True) for one in measure_distances(part, each)
     ]
     _set_deviation(memory, np.stack(measured))
 
@@ -135,13 +124,36 @@ def choose_coreset(patches: Floats, size: int, kept: Sequence[int] = ()) -> NDAr
     Returns their indices; `kept` are the first of them. With fewer than `size` patches, some are repeated.
     """
     squares = np.square(patches).sum(axis=1)
-    chosen: list[int] = []
     nearest = np.full(len(patches), np.inf, np.float32)
-    while len(chosen) < min(size, len(patches)):
-        last = int(kept[len(chosen)] if len(chosen) < len(kept) else nearest.argmax())
-        chosen.append(last)
-        np.minimum(nearest, squares + squares[last] - 2 * (patches @ patches[last]), out=nearest)
+    chosen: list[int] = []
+
+    def add(indices: Sequence[int]) -> None:
+        chosen.extend(indices)
+        distances = squares[indices] - 2 * (patches @ patches[indices].T)  # without those of the rows
+        np.minimum(nearest, squares + distances.min(axis=1), out=nearest)
+
+    first = [*kept[:size]] or [0]
+    for start in range(0, len(first), FARTHEST):
+        add(first[start : start + FARTHEST])
+    while (missing := min(size, len(patches)) - len(chosen)) > 0:
+        far = np.argpartition(nearest, -min(FARTHEST, len(nearest)))[-FARTHEST:]
+        add(_choose_farthest(patches[far], nearest[far], far, missing))
     return np.resize(np.array(chosen), size)
+
+
+def _choose_farthest(patches: Floats, nearest: Floats, indices: NDArray[np.int64], most: int) -> list[int]:
+    """Returns the next indices of the greedy choice, at most `most`.
+
+    The patches are the farthest ones. While one of them is at least as far as the last one was, it is the
+    farthest of all, since distances only decrease.
+    """
+    bound = nearest.min()
+    chosen: list[int] = []
+    while len(chosen) < most and (not chosen or nearest.max() >= bound):
+        best = nearest.argmax()
+        chosen.append(int(indices[best]))
+        nearest = np.minimum(nearest, np.square(patches - patches[best]).sum(axis=1))
+    return chosen
 
 
 def _set_patches(nearest: NearestPatch, by_fold: Sequence[Floats], size: int) -> None:
@@ -156,78 +168,6 @@ def _set_patches(nearest: NearestPatch, by_fold: Sequence[Floats], size: int) ->
         # measured without a fold must hold too.
         kept = np.flatnonzero(np.isin(others, whole)).tolist()
         nearest.set_patches(candidates[others[choose_coreset(candidates[others], size, kept)]], fold)
-
-
-def set_projection(memory: keras.Model, random: np.random.Generator) -> None:
-    """Sets the projections of a memory to orthogonal ones, which keep distances on average."""
-    layers = [memory.get_layer(f"{PATCHES}_{stride}") for stride in PATCH_STRIDES]
-    channels = [layer.kernel.shape[0] for layer in layers]
-    # With fewer channels than numbers of a patch, the columns cannot all be orthogonal.
-    width = layers[0].width
-    normal = random.normal(size=(max(sum(channels), width), width))
-    kernel = np.linalg.qr(normal)[0][: sum(channels)] / np.sqrt(width)
-    for layer, part in zip(layers, np.split(kernel, np.cumsum(channels)[:-1]), strict=True):
-        layer.set_weights([part, np.zeros(width)])
-
-
-def _describe(memory: keras.Model, features: Iterator[Arrays]) -> Iterator[Floats]:
-    """Yields the patches [h / 8, w / 8, D] of the features of each image."""
-    part = keras.Model(memory.input, memory.get_layer(PATCHES).output)
-    names, describe = list(memory.input), tf.function(lambda inputs: part(inputs, training=False))
-    for one in features:
-        yield describe({name: tf.constant(one[name][None], tf.float32) for name in names})[0].numpy()
-
-
-def _describe_rotated(
-    memory: keras.Model, encode: Encode, by_fold: Sequence[Sequence[NDArray[np.uint8]]]
-) -> list[list[Floats]]:
-    """Returns the patches of copies of images [h, w, C], rotated by the right angles that keep the size."""
-    height, width = by_fold[0][0].shape[:2]
-    turns = (1, 2, 3) if height == width else (2,)
-    images = (image for images in by_fold for image in images)
-    copies = (np.ascontiguousarray(np.rot90(image, turn)) for image in images for turn in turns)
-    described = _describe(memory, map(encode, copies))
-    return [[next(described) for _ in images for _ in turns] for images in by_fold]
-
-
-def _candidates(patches: Sequence[Floats], number: int, random: np.random.Generator) -> Floats:
-    """Returns about `number` random patches [N, D], as many of each photograph."""
-    share = max(1, number // len(patches))
-    flat = [one.reshape(-1, one.shape[-1]) for one in patches]
-    drawn = [one[random.permutation(len(one))[:share]] for one in flat]
-    return np.concatenate(drawn).astype(np.float32)
-
-
-def _has_arbitrary_orientation(
-    memory: keras.Model,
-    originals: Sequence[list[Floats]],
-    copies: Sequence[list[Floats]],
-    random: np.random.Generator,
-) -> bool:
-    """Whether photographs resemble rotated copies of others as much as these others.
-
-    Distances of the patches of each fold to random ones of the other folds are compared with those to as many
-    random ones of the other folds and their rotated copies.
-    """
-    high = []
-    for pools in (originals, [own + rotated for own, rotated in zip(originals, copies, strict=True)]):
-        distances: list[Floats] = []
-        for fold, held_out in enumerate(originals):
-            others, pool = (_patches_of_other_folds(fold, each) for each in (originals, pools))
-            number = min(COMPARED_PATCHES, sum(one[..., 0].size for one in others))
-            distances += _measure_distances(distances_to(memory, _candidates(pool, number, random)), held_out)
-        high.append(float(np.quantile(distances, HIGH)))
-    return high[0] - high[1] > MIN_GAIN
-
-
-def _patches_of_other_folds(fold: int, patches: Sequence[list[Floats]]) -> list[Floats]:
-    return [one for place, own in enumerate(patches) if place != fold for one in own]
-
-
-def _measure_distances(distances: keras.Model, patches: Sequence[Floats]) -> Iterator[Floats]:
-    """Yields the smoothed logarithms of distances [h, w] of the patches [h, w, D] of each photograph."""
-    for one in patches:
-        yield distances(tf.constant(one[None], tf.float32), training=False)[0, ..., 0].numpy()
 
 
 def _set_deviation(memory: keras.Model, distances: Floats) -> None:

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from segdec.network.network import EVIDENCE, SegDecNet
 from training.data.example_source import ExampleSource
-from training.memory_building import Encode
+from training.surface_patches import Encode
 
 Floats = NDArray[np.float64]
 

@@ -14,6 +14,9 @@ Mask = NDArray[np.uint8] | None
 MASK_LEVEL = 64
 """Value from which a pixel of a warped mask is defective: below one half, to preserve thin defects."""
 
+RIGHT_ANGLES = 4
+"""Orientations of an image that is rotated by right angles."""
+
 AREA_LEVEL = 128
 """Value from which a pixel of a warped area is inspected, or ignored."""
 
@@ -85,19 +88,16 @@ def transform_geometry(
     classes: Mask = None,
     ignored: Mask = None,
 ) -> tuple[NDArray[np.uint8], Mask, Mask, Mask, Mask]:
-    """Flips, rotates, scales and shifts; new pixels repeat the border, in the mask they are background.
+    """Rotates, flips, scales and shifts; new pixels repeat the border, in the mask they are background.
 
     Scale and shift are omitted if they would remove the defect or the inspected area, so that the label stays
     valid.
     """
     axes = flipped_axes(drawn, config)
-    rotations = 0
-    if config.rotate:  # by 90°, or 180° if the image is not square
-        rotations = int(4 * drawn.rotate) if image.shape[0] == image.shape[1] else 2 * int(2 * drawn.rotate)
-    image = np.rot90(np.flip(image, axes), rotations)
+    turns = drawn_turns(drawn, config, image.shape)
+    image = np.flip(np.rot90(image, turns), axes)
     mask, area, classes, ignored = (
-        one if one is None else np.rot90(np.flip(one, axes), rotations)
-        for one in (mask, area, classes, ignored)
+        one if one is None else np.flip(np.rot90(one, turns), axes) for one in (mask, area, classes, ignored)
     )
     matrix = _affine(image.shape, drawn, config)
     if matrix is None:
@@ -126,6 +126,22 @@ def flipped_axes(drawn: AugmentationParameters, config: AugmentationConfig) -> t
     right = (1,) if config.flip_horizontal and drawn.flip_horizontal < 0.5 else ()
     down = (0,) if config.flip_vertical and drawn.flip_vertical < 0.5 else ()
     return right + down
+
+
+def turns_keeping(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the numbers of right angles by which a rotated image keeps its shape (h, w, …)."""
+    return tuple(range(0, RIGHT_ANGLES, 1 if shape[0] == shape[1] else 2))
+
+
+def allowed_turns(config: AugmentationConfig, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the numbers of right angles by which an image of this shape may be rotated."""
+    return turns_keeping(shape) if config.rotate else (0,)
+
+
+def drawn_turns(drawn: AugmentationParameters, config: AugmentationConfig, shape: tuple[int, ...]) -> int:
+    """Returns by how many right angles an image of this shape is rotated."""
+    turns = allowed_turns(config, shape)
+    return turns[int(len(turns) * drawn.rotate)]
 
 
 def _affine(

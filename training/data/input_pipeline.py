@@ -15,7 +15,7 @@ from segdec.errors import ConfigError, SegdecError
 from segdec.runtime.cli import progress_bar
 from training.config import AugmentationConfig, ExperimentConfig
 from training.data.array_cache import Arrays
-from training.data.augmentation import augment, draw_parameters, flipped_axes
+from training.data.augmentation import augment, draw_parameters, drawn_turns, flipped_axes
 from training.data.example_source import Example, ExampleSource
 from training.data.feature_cache import FEATURE_DTYPE, FeatureCache
 from training.data.reading_pool import ReadingPool
@@ -89,13 +89,15 @@ class InputPipeline:
         self._check_masks()
 
     def encode(self) -> Iterator[None]:
-        """Stores the features of all examples one by one; of none if the cache has no space for all."""
+        """Stores the features of all examples one by one, without rotated copies; of none if the cache has no
+        space for all.
+        """
         features = self._features
         if features is None or features.describe_shortage():
             return
 
         def store(index: int) -> None:
-            features.get(index, lambda: self._unchanged(index))
+            features.get((index, 0), lambda: self._rotated(index, 0))
 
         examples = range(len(self._source))
         stored = self._pool.map(store, examples, 2 * self._pool.threads)
@@ -246,17 +248,20 @@ class InputPipeline:
             return self._augmented(row)
         if row.donor not in (UNCHANGED, FEATURE_NOISE):  # used once, hence not cached
             return self._features.compute(self._augmented(row))
-        stored = self._features.get(row.index, lambda: self._unchanged(row.index))
-        axes = flipped_axes(draw_parameters(self._random(row)), self._config.augmentation)
+        drawn, changes = draw_parameters(self._random(row)), self._config.augmentation
+        turns = drawn_turns(drawn, changes, self._shape)
+        stored = self._features.get((row.index, turns), lambda: self._rotated(row.index, turns))
+        axes = flipped_axes(drawn, changes)
         arrays = {name: np.flip(array, axes) for name, array in stored.items()}
         if row.donor == UNCHANGED or (mask := self._noise_mask(row, arrays)) is None:
             return arrays
         features = {name: arrays[name] for name in self._features.shapes}
         return {**arrays, **add_noise(features, mask, self._random(row, _NOISE)), "mask": mask}
 
-    def _unchanged(self, index: int) -> Arrays:
-        """The `image` of an example without augmentation, with the maps of `_augmented`."""
-        return _augment(self._source[index], np.random.default_rng(0), NO_AUGMENTATION)
+    def _rotated(self, index: int, turns: int) -> Arrays:
+        """The `image` of an example, rotated by right angles, with the maps of `_augmented`."""
+        arrays = _augment(self._source[index], np.random.default_rng(0), NO_AUGMENTATION)
+        return {name: np.rot90(array, turns) for name, array in arrays.items()}
 
     def _augmented(self, row: _Row) -> Arrays:
         """The augmented `image`, with `mask`, `area`, `classes` and `ignored` if it has them."""

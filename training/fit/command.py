@@ -23,6 +23,7 @@ from segdec.process_memory import memory_limit
 from segdec.runtime.cli import EXIT_INTERRUPTED
 from segdec.runtime.files import write_text_atomic
 from training.config import ExperimentConfig
+from training.data.augmentation import RIGHT_ANGLES
 from training.data.run_data import open_check_cache
 from training.distribution.cluster import Cluster
 from training.distribution.devices import count_replicas, dividing_devices
@@ -74,6 +75,7 @@ from training.fit.messages import (
     describe_split,
     describe_steps,
 )
+from training.fit.orientation import has_any_orientation
 from training.fit.splitting import DatasetSplit, split_dataset
 from training.fit.time_control import (
     MAX_STEPS,
@@ -88,6 +90,7 @@ from training.fit.time_control import (
     validation_interval,
 )
 from training.formatting import format_duration, format_line
+from training.memory_building import ROTATED_PHOTOGRAPHS
 from training.metrics.rating import ENOUGH_STEPS, Rating
 from training.optimization.pretrained import (
     FIT_ENCODERS,
@@ -206,8 +209,9 @@ def _fit(
 
         # === Choose ===
         resources, comparison = _choose_encoder(options, profiled, split, resources)
-        choice, forward_s = _choose_in_time(profiled.profile, split, resources, ends_at, options.area)
-        reserved = _reserved_s(forward_s, split)
+        profile = _find_orientation(profiled.profile, split, resources)
+        choice, forward_s = _choose_in_time(profile, split, resources, ends_at, options.area)
+        reserved = _reserved_s(forward_s, split, rotates=profile.any_orientation)
         train_until = ends_at - reserved
         interval = MAX_STEPS
         if split.folds == 1:  # with folds, validation selects no weights
@@ -222,7 +226,7 @@ def _fit(
         print_lines(format_line("experiment", f"{_experiment_file(config)}: edit it and run it again"), "")
 
         # === Train ===
-        encoded = split.good[0] + split.defective[0] if config.caches_features else 0
+        encoded = _count_encoded(config, split) if config.caches_features else 0
         min_steps = MIN_CACHED_STEPS if config.caches_features else 1
         with _removed_on_error(config):
             share_experiment(group, config, min_steps)
@@ -450,12 +454,13 @@ def _choose_in_time(
     choice = _choose(profile, split, resources, given_area or DEFAULT_AREA)
     config = choice.config(planned_steps(choice.shares))
     forward_s = measure_forward(config, profile.classes, (profile.height, profile.width), clock)
-    encoded = split.good[0] + split.defective[0] if config.caches_features else None
-    reserved = _reserved_s(forward_s, split)
+    encoded = _count_encoded(config, split) if config.caches_features else None
+    rotates = config.augmentation.rotate
+    reserved = _reserved_s(forward_s, split, rotates=rotates)
     if config.network.heads:  # further steps improve heads more than a larger input
         fixed_s, scaled_s, tolerance = reserved, needed_s(forward_s, config.batch_size, encoded), 0.0
     else:
-        fixed_s = _reserved_s(0.0, split)
+        fixed_s = _reserved_s(0.0, split, rotates=rotates)
         scaled_s = forward_s * (split.good[0] + split.defective[0]) + reserved - fixed_s
         tolerance = MEMORY_TIME_TOLERANCE
     least = MIN_AREA if resources.encoder_weights is None else ENCODER_AREA
@@ -467,11 +472,17 @@ def _choose_in_time(
     return smaller, forward_s * smaller.area / choice.area
 
 
-def _reserved_s(forward_s: float, split: DatasetSplit) -> float:
+def _reserved_s(forward_s: float, split: DatasetSplit, *, rotates: bool) -> float:
     validated, tested = _count_validated(split), len(split.dataset.of_split("test"))
     if split.folds > 1:
-        return reserved_s(forward_s, 0, tested, in_folds=validated)
+        rotated = (RIGHT_ANGLES - 1) * min(validated, ROTATED_PHOTOGRAPHS) if rotates else 0
+        return reserved_s(forward_s, 0, tested, in_folds=validated, rotated=rotated)
     return reserved_s(forward_s, validated, tested if split.evaluated == "test" else validated)
+
+
+def _count_encoded(config: ExperimentConfig, split: DatasetSplit) -> int:
+    """Number of training images whose features are stored, with their rotated copies."""
+    return (split.good[0] + split.defective[0]) * (RIGHT_ANGLES if config.augmentation.rotate else 1)
 
 
 def _count_validated(split: DatasetSplit) -> int:
@@ -568,6 +579,17 @@ def _compare(
         encoders.append(ComparedEncoder(name, duration_ms, precision, steps))
     defective = sum(record.label > 0 for record in records)
     return EncoderComparison(tuple(encoders), share_s, len(records), defective)
+
+
+def _find_orientation(profile: DatasetProfile, split: DatasetSplit, resources: Resources) -> DatasetProfile:
+    """Finds out whether parts are in any orientation, if the network will remember good surface."""
+    choice = _choose(profile, split, resources)
+    config = choice.config(planned_steps(choice.shares))
+    if not config.network.memory:
+        return profile
+    train = split.dataset.of_split("train")
+    varies = has_any_orientation(config, profile.classes, train, config.network.folds)
+    return replace(profile, any_orientation=varies)
 
 
 # === The experiment ===

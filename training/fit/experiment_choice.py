@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from training.config import ExperimentConfig
+from training.data.augmentation import RIGHT_ANGLES
 from training.fit.dataset_profile import DatasetProfile, ReadOptions
 from training.formatting import count_of, format_percent
 
@@ -51,7 +52,8 @@ SEED = 0
 MEMORY, MEMORY_BESIDE_HEADS = 1000, 500
 """Patches of good surface that a network with an encoder and folds remembers."""
 
-MEMORY_REGIME = f"parts that differ from remembered good surface are defective (network.memory {MEMORY})"
+ORIENTATION_FACTOR = 3
+"""Factor of these numbers for parts in any orientation."""
 
 ENCODER_STAGE: Settings = {
     "learning_rate": 2e-3,
@@ -125,9 +127,10 @@ def choose_experiment(
     has_encoder = resources.encoder_weights is not None
     memory_alone = not heads
     if memory_alone:
-        regime, augmentation = f"good only: no defects in train: {MEMORY_REGIME}", {}
+        text = "parts that differ from remembered good surface are defective"
+        regime, augmentation = f"good only: no defects in train: {text}", {}
     synthetic = bool(augmentation)
-    network, why = _network(training_defects, resources, heads)
+    network, why = _network(profile, training_defects, resources, heads)
     size, why_size = _input(
         profile,
         default_area,
@@ -146,6 +149,8 @@ def choose_experiment(
     )
     if "segment" not in shares:  # the decision trains the segmentation network too
         network["gradient_gate"] = False
+    if profile.any_orientation:
+        augmentation |= {"rotate": True}
     if not has_encoder:
         augmentation |= {"brightness": 0.1, "contrast": 0.3}
     area = (size.get("height") or profile.height) * (size.get("width") or profile.width)
@@ -161,7 +166,7 @@ def choose_experiment(
         "data": {
             "layout": profile.layout,
             "root": profile.root,
-            "cache_mb": _cache_mb(area, images, resources),
+            "cache_mb": _cache_mb(area, images * (RIGHT_ANGLES if profile.any_orientation else 1), resources),
         },
         "target": {"dilation_px": 3, "positive_weight": 3.0},
         "augmentation": augmentation,
@@ -179,7 +184,7 @@ def choose_experiment(
         "network": why,
         "input": why_size,
         "colour": why_colour,
-        "changes": "none" if memory_alone else _describe_augmentation(augmentation, has_encoder=has_encoder),
+        "changes": _describe_augmentation(augmentation, has_encoder=has_encoder, memory_alone=memory_alone),
         "stages": why_stages,
     }
     return ExperimentChoice(settings, reasons, shares, area)
@@ -219,20 +224,26 @@ def _annotation(profile: DatasetProfile) -> str:
     return ", ".join(f"{number} {kind}" for kind, number in known.items())
 
 
-def _network(training_defects: int, resources: Resources, heads: int) -> tuple[Settings, str]:
+def _network(
+    profile: DatasetProfile, training_defects: int, resources: Resources, heads: int
+) -> tuple[Settings, str]:
     network: Settings
+    memory = MEMORY_BESIDE_HEADS if heads else MEMORY
+    if profile.any_orientation:
+        memory *= ORIENTATION_FACTOR
     if resources.encoder_weights is not None:
         source = "ImageNet" if resources.encoder_weights == "imagenet" else resources.encoder_weights
         text = f"{resources.encoder}: a pretrained, frozen encoder with weights of {source}"
         network = {"preset": "mobilenet", "encoder": resources.encoder}
         if not heads:
-            return {**network, "heads": 0, "memory": MEMORY}, text
+            text += f", with a memory of good surface (network.memory {memory})"
+            return {**network, "heads": 0, "memory": memory}, text
         network["standardize_features"] = True
         if heads == 1:
             return network, text
-        network |= {"heads": heads, "memory": MEMORY_BESIDE_HEADS}
+        network |= {"heads": heads, "memory": memory}
         text += f", with {heads} heads, which are averaged, and a memory of good surface"
-        text += f" (network.memory {MEMORY_BESIDE_HEADS}), which also finds unknown kinds of defects"
+        text += f" (network.memory {memory}), which also finds unknown kinds of defects"
         return network, text
     network = {"preset": "compact", "normalization": "instance", "gradient_gate": True}
     if training_defects < MANY_DEFECTIVE:
@@ -305,9 +316,14 @@ def _describe_scale(smallest: float | None, scale: float) -> str:
     return text
 
 
-def _describe_augmentation(augmentation: Settings, *, has_encoder: bool) -> str:
+def _describe_augmentation(augmentation: Settings, *, has_encoder: bool, memory_alone: bool) -> str:
+    rotated = "rotations by right angles, since good photographs resemble rotated copies of others"
+    if memory_alone:
+        return f"{rotated} (augmentation.rotate)" if "rotate" in augmentation else "none"
     kinds = [f"{name} {augmentation[name]}" for name in ("synthetic", "transplant") if name in augmentation]
     also = f", and defects are added ({'; '.join(kinds)})" if kinds else ""
+    if has_encoder and "rotate" in augmentation:
+        return f"flips, and {rotated} (augmentation.rotate){also}"
     if has_encoder:
         return f"only flips, so that encoder features are computed once{also}"
     return f"flips, brightness and contrast: a network from random weights needs variety{also}"

@@ -37,10 +37,6 @@ RESERVED_S = 15.0
 BUILDING_S = 8.0
 """Duration of building a memory of good surface from cached features, s."""
 
-ROTATED_COPIES = 72
-"""Rotated copies with which the memory finds out whether the orientation of parts is arbitrary, see
-`training.memory_building`."""
-
 MEMORY_TIME_TOLERANCE = 0.25
 """`tolerance` of `largest_area_in_time` for a memory: these estimates are high, and even slight scaling
 removes fine texture."""
@@ -204,7 +200,9 @@ def largest_area_in_time(
     return area if 1 - tolerance <= share < 1 else int(area * share)
 
 
-def reserved_s(forward_s: float, validated: int, evaluated: int, *, in_folds: int = 0) -> float:
+def reserved_s(
+    forward_s: float, validated: int, evaluated: int, *, in_folds: int = 0, rotated: int = 0
+) -> float:
     """Returns the estimated duration of everything after the last step, s.
 
     Args:
@@ -212,10 +210,11 @@ def reserved_s(forward_s: float, validated: int, evaluated: int, *, in_folds: in
         validated: Photographs of the validation, at the end of the last stage and to choose thresholds.
         evaluated: Photographs of the evaluation.
         in_folds: Photographs that are validated and evaluated on cached features, with a memory.
+        rotated: Rotated copies that the memory remembers.
     """
     compared = min(validated + in_folds, MAX_COMPARED)
     passes = 2 * (validated + compared) + EVALUATION_COST * evaluated + CACHED_EVALUATION_COST * in_folds
-    passes += min(ROTATED_COPIES, 3 * in_folds)
+    passes += rotated
     return RESERVED_S + (BUILDING_S if in_folds else 0.0) + forward_s * passes
 
 

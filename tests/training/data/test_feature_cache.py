@@ -12,6 +12,7 @@ from training.experiment_file import load_experiment
 tf = pytest.importorskip("tensorflow")
 
 from training.data.array_cache import ArrayCache  # noqa: E402
+from training.data.augmentation import turns_keeping  # noqa: E402
 from training.data.feature_cache import FeatureCache  # noqa: E402
 from training.data.input_pipeline import InputPipeline  # noqa: E402
 from training.data.reading_pool import ReadingPool  # noqa: E402
@@ -116,13 +117,25 @@ def test_each_image_is_computed_once(make, data, tmp_path):
     assert len(computed) == asked
 
 
+def test_rotated_images_are_computed_once_for_each_angle(config, data, make):
+    changes = AugmentationConfig(rotate=True)
+    pipeline, computed = make(augmentation=changes)
+    batches = collect(pipeline, 0, 0, 100)
+    assert len(data.examples) < len(computed) <= len(data.examples) * len(turns_keeping(data.shape))
+    plain = InputPipeline(
+        data.examples, data.shape, config.model_copy(update={"augmentation": changes}), ReadingPool(2)
+    )
+    for ours, expected in zip(batches, collect(plain, 0, 0, 100), strict=True):
+        check_equal(ours, expected, TARGETS)
+
+
 def test_stored_features_are_found_by_the_image(make, data, monkeypatch):
     pipeline, computed = make()
     features = pipeline._features
     features._needed = 0
     assert len(list(pipeline.encode())) == len(computed) == len(data.examples)
     image = data.examples[2].image
-    stored = features.get(2, lambda: pytest.fail("was not stored"))
+    stored = features.get((2, 0), lambda: pytest.fail("was not stored"))
     monkeypatch.setattr(features, "compute", lambda arrays: {"computed": arrays["image"]})
     assert features.find(image) is stored
     np.testing.assert_array_equal(features.find(255 - image)["computed"], 255.0 - image)
@@ -180,9 +193,13 @@ def test_a_shortage_of_the_cache_is_reported(network, data):
 
 @pytest.mark.parametrize(
     ("changes", "cached"),
-    [({}, True), ({"flip_horizontal": False, "synthetic": 0.5}, True), ({"blur_px": 0.1}, False)],
+    [
+        ({}, True),
+        ({"flip_horizontal": False, "rotate": True, "synthetic": 0.5}, True),
+        ({"blur_px": 0.1}, False),
+    ],
 )
-def test_features_are_cached_with_flips_only(config, changes, cached):
+def test_features_are_cached_with_flips_and_rotations_only(config, changes, cached):
     changed = config.model_copy(update={"augmentation": AugmentationConfig(**changes)})
     assert changed.caches_features == cached
     assert not changed.model_copy(update={"encoder_trainable": "top"}).caches_features

@@ -1,0 +1,93 @@
+"""Whether the parts are photographed in any orientation."""
+
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+
+from datasets.sample import Record
+from segdec.network.surface_memory import distances_to
+from training.config import ExperimentConfig
+from training.data.array_cache import ArrayCache
+from training.data.example_source import build_source
+from training.data.feature_cache import FeatureCache
+from training.data.run_data import build_model_config, record_reader
+from training.data.subsets import pick_evenly
+from training.optimization.pretrained import build_initial_network, load_pretrained
+from training.surface_patches import (
+    Floats,
+    Image,
+    describe_patches,
+    draw_patches,
+    measure_distances,
+    rotated_copies,
+    set_projection,
+)
+
+PHOTOGRAPHS, PATCHES = 24, 3000
+"""Good photographs, and random patches of other folds, that are compared."""
+
+MIN_GAIN = 0.01
+"""The orientation varies if the median of the logarithms of distances falls by more than this when rotated
+copies replace a part of the patches; on a surface without a direction it stays about the same."""
+
+
+def has_any_orientation(
+    config: ExperimentConfig, classes: tuple[str, ...], records: Sequence[Record], folds: int
+) -> bool:
+    """Returns whether good photographs resemble rotated copies of others as much as these others.
+
+    Args:
+        config: An experiment with a memory of good surface.
+        classes: Names of the classes.
+        records: The training photographs, with their folds.
+        folds: Number of folds.
+
+    Raises:
+        SegdecError: If photographs or the encoder's weights cannot be read.
+    """
+    network = build_initial_network(config, load_pretrained(config))
+    memory, random = network.memory, np.random.default_rng(config.seed)
+    set_projection(memory, random)
+    images = _read_good(config, classes, records, folds)
+    encode = FeatureCache(network.encoder, images[0][0].shape, ArrayCache(0), 0).find
+    originals = [list(describe_patches(memory, encode, own)) for own in images]
+    copies = [list(describe_patches(memory, encode, rotated_copies(own))) for own in images]
+    both = [own + rotated for own, rotated in zip(originals, copies, strict=True)]
+    usual, with_copies = (_median_distance(memory, originals, pool, random) for pool in (originals, both))
+    return usual - with_copies > MIN_GAIN
+
+
+def _read_good(
+    config: ExperimentConfig, classes: tuple[str, ...], records: Sequence[Record], folds: int
+) -> list[list[Image]]:
+    """Returns prepared images [h, w, C] of good photographs of each fold."""
+    number, images = PHOTOGRAPHS // folds, []
+    for fold in range(1, folds + 1):
+        good = [record for record in records if record.fold == fold and not record.label]
+        picked = pick_evenly(good, number)
+        source = build_source(
+            picked, record_reader(config), build_model_config(config, classes), ArrayCache(0)
+        )
+        images.append([source[index].image for index in pick_evenly(range(len(source)), number)])
+    return images
+
+
+def _median_distance(
+    memory: keras.Model,
+    originals: Sequence[list[Floats]],
+    pool: Sequence[list[Floats]],
+    random: np.random.Generator,
+) -> float:
+    """Returns the median distance of patches of each fold to random ones of other folds in the pool."""
+    distances: list[Floats] = []
+    for fold, held_out in enumerate(originals):
+        others, candidates = (_of_other_folds(fold, each) for each in (originals, pool))
+        number = min(PATCHES, sum(one[..., 0].size for one in others))
+        near = distances_to(memory, draw_patches(candidates, number, random))
+        distances += measure_distances(near, held_out)
+    return float(np.median(distances))
+
+
+def _of_other_folds(fold: int, patches: Sequence[list[Floats]]) -> list[Floats]:
+    return [one for place, own in enumerate(patches) if place != fold for one in own]
