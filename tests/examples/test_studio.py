@@ -15,7 +15,16 @@ from examples.studio import COUNT
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.fixture
+def interruptible():
+    """Programs react to Ctrl-C, also if these tests were started in the background, which ignores it."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
 def test_studio_offers_a_half_labelled_data_set_and_continues_with_it(tmp_path):
     for _ in range(2):
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from datasets.sample import Record
+from tests.marks import slow_case
 from training.config import ExperimentConfig
 
 pytest.importorskip("tensorflow")
@@ -23,7 +24,12 @@ def photograph(random, degrees, height):
 
 @pytest.mark.parametrize(
     ("degrees", "height", "varies"),
-    [([0], 64, False), (range(0, 360, 15), 64, True), ([90], 40, False), ([90, 270], 64, False)],
+    [
+        ([0], 64, False),
+        (range(0, 360, 15), 64, True),
+        slow_case([90], 40, False),
+        slow_case([90, 270], 64, False),
+    ],
 )
 def test_orientation_varies_if_rotated_copies_are_nearer_than_the_others(
     degrees, height, varies, tiny_encoder, tiny_encoder_weights, tmp_path
