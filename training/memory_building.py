@@ -22,9 +22,9 @@ from training.data.subsets import pick_evenly
 from training.surface_patches import (
     Encode,
     Floats,
-    describe_patches,
     draw_patches,
     measure_distances,
+    patch_describer,
     rotated_copies,
     set_projection,
 )
@@ -38,7 +38,7 @@ CANDIDATES, ROTATED_CANDIDATES = 20_000, 60_000
 ROTATED_PHOTOGRAPHS = 80
 """Maximum number of photographs whose rotated copies are remembered."""
 
-FARTHEST = 256
+FARTHEST_PATCHES = 256
 """Patches among which the farthest ones are chosen without comparing all of them again."""
 
 BORDER = 4
@@ -79,20 +79,21 @@ def build_memory(
 
     # === Patches ===
     set_projection(memory, random)
-    images = (examples[index].image for indices in chosen for index in indices)
-    patches = [one.astype(np.float16) for one in describe_patches(memory, encode, images)]
-    center = np.mean([one.mean(axis=(0, 1), dtype=np.float32) for one in patches], axis=0)
+    describe = patch_describer(memory, encode)
+    by_fold = [
+        [describe(examples[index].image).astype(np.float16) for index in indices] for indices in chosen
+    ]
+    center = np.mean([one.mean(axis=(0, 1), dtype=np.float32) for own in by_fold for one in own], axis=0)
     memory.get_layer(f"{PATCHES}_8").bias.assign(-center)
-    own = iter([one - center.astype(np.float16) for one in patches])
-    by_fold = [[next(own) for _ in indices] for indices in chosen]
+    by_fold = [[one - center.astype(np.float16) for one in own] for own in by_fold]
 
     # === Memory ===
     remembered, number = by_fold, CANDIDATES
     if rotate:
-        copied = [pick_evenly(indices, ROTATED_PHOTOGRAPHS // folds) for indices in chosen]
-        copies = [rotated_copies(examples[index].image for index in indices) for indices in copied]
-        turned = [[*describe_patches(memory, encode, own)] for own in copies]
-        remembered, number = [one + two for one, two in zip(by_fold, turned, strict=True)], ROTATED_CANDIDATES
+        picked = [pick_evenly(indices, ROTATED_PHOTOGRAPHS // folds) for indices in chosen]
+        copies = [rotated_copies(examples[index].image for index in indices) for indices in picked]
+        remembered = [[*own, *map(describe, turned)] for own, turned in zip(by_fold, copies, strict=True)]
+        number = ROTATED_CANDIDATES
     drawn = [draw_patches(each, number // folds, random) for each in remembered]
     _set_patches(memory.get_layer(NEAREST), drawn, network.config.memory)
     parts = [distances_without_fold(memory, fold) for fold in range(folds)]
@@ -127,17 +128,17 @@ def choose_coreset(patches: Floats, size: int, kept: Sequence[int] = ()) -> NDAr
     nearest = np.full(len(patches), np.inf, np.float32)
     chosen: list[int] = []
 
-    def add(indices: Sequence[int]) -> None:
+    def add_chosen(indices: Sequence[int]) -> None:
         chosen.extend(indices)
         distances = squares[indices] - 2 * (patches @ patches[indices].T)  # without those of the rows
         np.minimum(nearest, squares + distances.min(axis=1), out=nearest)
 
     first = [*kept[:size]] or [0]
-    for start in range(0, len(first), FARTHEST):
-        add(first[start : start + FARTHEST])
+    for start in range(0, len(first), FARTHEST_PATCHES):
+        add_chosen(first[start : start + FARTHEST_PATCHES])
     while (missing := min(size, len(patches)) - len(chosen)) > 0:
-        far = np.argpartition(nearest, -min(FARTHEST, len(nearest)))[-FARTHEST:]
-        add(_choose_farthest(patches[far], nearest[far], far, missing))
+        far = np.argpartition(nearest, -min(FARTHEST_PATCHES, len(nearest)))[-FARTHEST_PATCHES:]
+        add_chosen(_choose_farthest(patches[far], nearest[far], far, missing))
     return np.resize(np.array(chosen), size)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from segdec.network.surface_memory import PATCH_STRIDES, PATCHES
 from training.data.array_cache import Arrays
-from training.data.augmentation import turns_keeping
+from training.data.augmentation import rotations_keeping_size
 
 Floats = NDArray[np.floating[Any]]
 Image = NDArray[np.uint8]
@@ -30,18 +30,23 @@ def set_projection(memory: keras.Model, random: np.random.Generator) -> None:
         layer.set_weights([part, np.zeros(width)])
 
 
-def describe_patches(memory: keras.Model, encode: Encode, images: Iterable[Image]) -> Iterator[Floats]:
-    """Yields the patches [h / 8, w / 8, D] of each image."""
+def patch_describer(memory: keras.Model, encode: Encode) -> Callable[[Image], Floats]:
+    """Returns a function: an image → its patches [h / 8, w / 8, D]."""
     part = keras.Model(memory.input, memory.get_layer(PATCHES).output)
-    names, describe = list(memory.input), tf.function(lambda inputs: part(inputs, training=False))
-    for features in map(encode, images):
-        yield describe({name: tf.constant(features[name][None], tf.float32) for name in names})[0].numpy()
+    names, call = list(memory.input), tf.function(lambda inputs: part(inputs, training=False))
+
+    def describe(image: Image) -> Floats:
+        features = encode(image)
+        inputs = {name: tf.constant(features[name][None], tf.float32) for name in names}
+        return np.asarray(call(inputs)[0])
+
+    return describe
 
 
 def rotated_copies(images: Iterable[Image]) -> Iterator[Image]:
     """Yields copies of each image [h, w, C], rotated by the right angles that keep its size."""
     for image in images:
-        for turns in turns_keeping(image.shape)[1:]:
+        for turns in rotations_keeping_size(image.shape)[1:]:
             yield np.ascontiguousarray(np.rot90(image, turns))
 
 

@@ -15,7 +15,7 @@ from segdec.predictor import Predictor
 from segdec.runtime.gpu import gpu_unused_reason
 from training.config import ExperimentConfig
 from training.data.array_cache import ArrayCache
-from training.data.augmentation import allowed_turns
+from training.data.augmentation import allowed_rotations
 from training.data.feature_cache import FeatureCache
 from training.data.input_pipeline import InputPipeline
 from training.data.reading_pool import ReadingPool
@@ -148,7 +148,7 @@ class Trainer:
     def _feature_cache(self, data: RunData) -> FeatureCache:
         """Features of the validated network's encoder, whose weights are the same in every strategy."""
         maps = 1 + self.config.input.is_partial + self.config.network.mask_classes
-        images = len(data.examples) * len(allowed_turns(self.config.augmentation, data.shape))
+        images = len(data.examples) * len(allowed_rotations(self.config.augmentation, data.shape))
         features = FeatureCache(self.validated.encoder, data.shape, data.cache, images, maps=maps)
         if (shortage := features.describe_shortage()) and self.is_chief:
             print(f"warning: {shortage}", file=sys.stderr)

@@ -14,11 +14,11 @@ Mask = NDArray[np.uint8] | None
 MASK_LEVEL = 64
 """Value from which a pixel of a warped mask is defective: below one half, to preserve thin defects."""
 
-RIGHT_ANGLES = 4
-"""Orientations of an image that is rotated by right angles."""
-
 AREA_LEVEL = 128
 """Value from which a pixel of a warped area is inspected, or ignored."""
+
+RIGHT_ANGLE_ROTATIONS = 4
+"""Number of rotations of a square image by right angles, none included."""
 
 
 class AugmentedImage(NamedTuple):
@@ -94,7 +94,7 @@ def transform_geometry(
     valid.
     """
     axes = flipped_axes(drawn, config)
-    turns = drawn_turns(drawn, config, image.shape)
+    turns = drawn_rotation(drawn, config, image.shape)
     image = np.flip(np.rot90(image, turns), axes)
     mask, area, classes, ignored = (
         one if one is None else np.flip(np.rot90(one, turns), axes) for one in (mask, area, classes, ignored)
@@ -128,19 +128,19 @@ def flipped_axes(drawn: AugmentationParameters, config: AugmentationConfig) -> t
     return right + down
 
 
-def turns_keeping(shape: tuple[int, ...]) -> tuple[int, ...]:
+def rotations_keeping_size(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Returns the numbers of right angles by which a rotated image keeps its shape (h, w, …)."""
-    return tuple(range(0, RIGHT_ANGLES, 1 if shape[0] == shape[1] else 2))
+    return tuple(range(0, RIGHT_ANGLE_ROTATIONS, 1 if shape[0] == shape[1] else 2))
 
 
-def allowed_turns(config: AugmentationConfig, shape: tuple[int, ...]) -> tuple[int, ...]:
+def allowed_rotations(config: AugmentationConfig, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Returns the numbers of right angles by which an image of this shape may be rotated."""
-    return turns_keeping(shape) if config.rotate else (0,)
+    return rotations_keeping_size(shape) if config.rotate else (0,)
 
 
-def drawn_turns(drawn: AugmentationParameters, config: AugmentationConfig, shape: tuple[int, ...]) -> int:
+def drawn_rotation(drawn: AugmentationParameters, config: AugmentationConfig, shape: tuple[int, ...]) -> int:
     """Returns by how many right angles an image of this shape is rotated."""
-    turns = allowed_turns(config, shape)
+    turns = allowed_rotations(config, shape)
     return turns[int(len(turns) * drawn.rotate)]
 
 

@@ -15,7 +15,7 @@ from segdec.errors import ConfigError, SegdecError
 from segdec.runtime.cli import progress_bar
 from training.config import AugmentationConfig, ExperimentConfig
 from training.data.array_cache import Arrays
-from training.data.augmentation import augment, draw_parameters, drawn_turns, flipped_axes
+from training.data.augmentation import augment, draw_parameters, drawn_rotation, flipped_axes
 from training.data.example_source import Example, ExampleSource
 from training.data.feature_cache import FEATURE_DTYPE, FeatureCache
 from training.data.reading_pool import ReadingPool
@@ -97,7 +97,7 @@ class InputPipeline:
             return
 
         def store(index: int) -> None:
-            features.get((index, 0), lambda: self._rotated(index, 0))
+            features.get((index, 0), lambda: self._rotated_example(index, 0))
 
         examples = range(len(self._source))
         stored = self._pool.map(store, examples, 2 * self._pool.threads)
@@ -249,8 +249,8 @@ class InputPipeline:
         if row.donor not in (UNCHANGED, FEATURE_NOISE):  # used once, hence not cached
             return self._features.compute(self._augmented(row))
         drawn, changes = draw_parameters(self._random(row)), self._config.augmentation
-        turns = drawn_turns(drawn, changes, self._shape)
-        stored = self._features.get((row.index, turns), lambda: self._rotated(row.index, turns))
+        turns = drawn_rotation(drawn, changes, self._shape)
+        stored = self._features.get((row.index, turns), lambda: self._rotated_example(row.index, turns))
         axes = flipped_axes(drawn, changes)
         arrays = {name: np.flip(array, axes) for name, array in stored.items()}
         if row.donor == UNCHANGED or (mask := self._noise_mask(row, arrays)) is None:
@@ -258,7 +258,7 @@ class InputPipeline:
         features = {name: arrays[name] for name in self._features.shapes}
         return {**arrays, **add_noise(features, mask, self._random(row, _NOISE)), "mask": mask}
 
-    def _rotated(self, index: int, turns: int) -> Arrays:
+    def _rotated_example(self, index: int, turns: int) -> Arrays:
         """The `image` of an example, rotated by right angles, with the maps of `_augmented`."""
         arrays = _augment(self._source[index], np.random.default_rng(0), NO_AUGMENTATION)
         return {name: np.rot90(array, turns) for name, array in arrays.items()}

@@ -23,7 +23,7 @@ from segdec.process_memory import memory_limit
 from segdec.runtime.cli import EXIT_INTERRUPTED
 from segdec.runtime.files import write_text_atomic
 from training.config import ExperimentConfig
-from training.data.augmentation import RIGHT_ANGLES
+from training.data.augmentation import RIGHT_ANGLE_ROTATIONS
 from training.data.run_data import open_check_cache
 from training.distribution.cluster import Cluster
 from training.distribution.devices import count_replicas, dividing_devices
@@ -75,7 +75,7 @@ from training.fit.messages import (
     describe_split,
     describe_steps,
 )
-from training.fit.orientation import has_any_orientation
+from training.fit.orientation import has_arbitrary_orientation
 from training.fit.splitting import DatasetSplit, split_dataset
 from training.fit.time_control import (
     MAX_STEPS,
@@ -209,9 +209,9 @@ def _fit(
 
         # === Choose ===
         resources, comparison = _choose_encoder(options, profiled, split, resources)
-        profile = _find_orientation(profiled.profile, split, resources)
+        profile = _detect_orientation(profiled.profile, split, resources)
         choice, forward_s = _choose_in_time(profile, split, resources, ends_at, options.area)
-        reserved = _reserved_s(forward_s, split, rotates=profile.any_orientation)
+        reserved = _reserved_s(forward_s, split, rotates=profile.arbitrary_orientation)
         train_until = ends_at - reserved
         interval = MAX_STEPS
         if split.folds == 1:  # with folds, validation selects no weights
@@ -226,7 +226,7 @@ def _fit(
         print_lines(format_line("experiment", f"{_experiment_file(config)}: edit it and run it again"), "")
 
         # === Train ===
-        encoded = _count_encoded(config, split) if config.caches_features else 0
+        encoded = _count_encoded_images(config, split) if config.caches_features else 0
         min_steps = MIN_CACHED_STEPS if config.caches_features else 1
         with _removed_on_error(config):
             share_experiment(group, config, min_steps)
@@ -454,7 +454,7 @@ def _choose_in_time(
     choice = _choose(profile, split, resources, given_area or DEFAULT_AREA)
     config = choice.config(planned_steps(choice.shares))
     forward_s = measure_forward(config, profile.classes, (profile.height, profile.width), clock)
-    encoded = _count_encoded(config, split) if config.caches_features else None
+    encoded = _count_encoded_images(config, split) if config.caches_features else None
     rotates = config.augmentation.rotate
     reserved = _reserved_s(forward_s, split, rotates=rotates)
     if config.network.heads:  # further steps improve heads more than a larger input
@@ -475,14 +475,14 @@ def _choose_in_time(
 def _reserved_s(forward_s: float, split: DatasetSplit, *, rotates: bool) -> float:
     validated, tested = _count_validated(split), len(split.dataset.of_split("test"))
     if split.folds > 1:
-        rotated = (RIGHT_ANGLES - 1) * min(validated, ROTATED_PHOTOGRAPHS) if rotates else 0
+        rotated = (RIGHT_ANGLE_ROTATIONS - 1) * min(validated, ROTATED_PHOTOGRAPHS) if rotates else 0
         return reserved_s(forward_s, 0, tested, in_folds=validated, rotated=rotated)
     return reserved_s(forward_s, validated, tested if split.evaluated == "test" else validated)
 
 
-def _count_encoded(config: ExperimentConfig, split: DatasetSplit) -> int:
+def _count_encoded_images(config: ExperimentConfig, split: DatasetSplit) -> int:
     """Number of training images whose features are stored, with their rotated copies."""
-    return (split.good[0] + split.defective[0]) * (RIGHT_ANGLES if config.augmentation.rotate else 1)
+    return (split.good[0] + split.defective[0]) * (RIGHT_ANGLE_ROTATIONS if config.augmentation.rotate else 1)
 
 
 def _count_validated(split: DatasetSplit) -> int:
@@ -581,15 +581,15 @@ def _compare(
     return EncoderComparison(tuple(encoders), share_s, len(records), defective)
 
 
-def _find_orientation(profile: DatasetProfile, split: DatasetSplit, resources: Resources) -> DatasetProfile:
+def _detect_orientation(profile: DatasetProfile, split: DatasetSplit, resources: Resources) -> DatasetProfile:
     """Finds out whether parts are in any orientation, if the network will remember good surface."""
     choice = _choose(profile, split, resources)
     config = choice.config(planned_steps(choice.shares))
     if not config.network.memory:
         return profile
     train = split.dataset.of_split("train")
-    varies = has_any_orientation(config, profile.classes, train, config.network.folds)
-    return replace(profile, any_orientation=varies)
+    varies = has_arbitrary_orientation(config, profile.classes, train)
+    return replace(profile, arbitrary_orientation=varies)
 
 
 # === The experiment ===

@@ -69,7 +69,7 @@ class DatasetProfile:
         near_duplicates: Number of images with near duplicates.
         mixed_duplicates: Number of clusters of near duplicates with good and defective images.
         merged: Whether all defect classes were merged into one.
-        any_orientation: Whether parts are photographed in any orientation, as far as known.
+        arbitrary_orientation: Whether parts are photographed in any orientation, as far as known.
     """
 
     layout: str
@@ -92,7 +92,7 @@ class DatasetProfile:
     own_split: bool
     merged: bool = False
     read_options: ReadOptions = ReadOptions()
-    any_orientation: bool = False
+    arbitrary_orientation: bool = False
 
     @property
     def good(self) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from training.config import ExperimentConfig
-from training.data.augmentation import RIGHT_ANGLES
+from training.data.augmentation import RIGHT_ANGLE_ROTATIONS
 from training.fit.dataset_profile import DatasetProfile, ReadOptions
 from training.formatting import count_of, format_percent
 
@@ -52,7 +52,7 @@ SEED = 0
 MEMORY, MEMORY_BESIDE_HEADS = 1000, 500
 """Patches of good surface that a network with an encoder and folds remembers."""
 
-ORIENTATION_FACTOR = 3
+ROTATED_MEMORY_FACTOR = 3
 """Factor of these numbers for parts in any orientation."""
 
 ENCODER_STAGE: Settings = {
@@ -149,7 +149,7 @@ def choose_experiment(
     )
     if "segment" not in shares:  # the decision trains the segmentation network too
         network["gradient_gate"] = False
-    if profile.any_orientation:
+    if profile.arbitrary_orientation:
         augmentation |= {"rotate": True}
     if not has_encoder:
         augmentation |= {"brightness": 0.1, "contrast": 0.3}
@@ -166,7 +166,9 @@ def choose_experiment(
         "data": {
             "layout": profile.layout,
             "root": profile.root,
-            "cache_mb": _cache_mb(area, images * (RIGHT_ANGLES if profile.any_orientation else 1), resources),
+            "cache_mb": _cache_mb(
+                area, images * (RIGHT_ANGLE_ROTATIONS if profile.arbitrary_orientation else 1), resources
+            ),
         },
         "target": {"dilation_px": 3, "positive_weight": 3.0},
         "augmentation": augmentation,
@@ -229,8 +231,8 @@ def _network(
 ) -> tuple[Settings, str]:
     network: Settings
     memory = MEMORY_BESIDE_HEADS if heads else MEMORY
-    if profile.any_orientation:
-        memory *= ORIENTATION_FACTOR
+    if profile.arbitrary_orientation:
+        memory *= ROTATED_MEMORY_FACTOR
     if resources.encoder_weights is not None:
         source = "ImageNet" if resources.encoder_weights == "imagenet" else resources.encoder_weights
         text = f"{resources.encoder}: a pretrained, frozen encoder with weights of {source}"

@@ -17,9 +17,9 @@ from training.optimization.pretrained import build_initial_network, load_pretrai
 from training.surface_patches import (
     Floats,
     Image,
-    describe_patches,
     draw_patches,
     measure_distances,
+    patch_describer,
     rotated_copies,
     set_projection,
 )
@@ -27,13 +27,13 @@ from training.surface_patches import (
 PHOTOGRAPHS, PATCHES = 24, 3000
 """Good photographs, and random patches of other folds, that are compared."""
 
-MIN_GAIN = 0.01
+MIN_DECREASE = 0.01
 """The orientation varies if the median of the logarithms of distances falls by more than this when rotated
 copies replace a part of the patches; on a surface without a direction it stays about the same."""
 
 
-def has_any_orientation(
-    config: ExperimentConfig, classes: tuple[str, ...], records: Sequence[Record], folds: int
+def has_arbitrary_orientation(
+    config: ExperimentConfig, classes: tuple[str, ...], records: Sequence[Record]
 ) -> bool:
     """Returns whether good photographs resemble rotated copies of others as much as these others.
 
@@ -41,7 +41,6 @@ def has_any_orientation(
         config: An experiment with a memory of good surface.
         classes: Names of the classes.
         records: The training photographs, with their folds.
-        folds: Number of folds.
 
     Raises:
         SegdecError: If photographs or the encoder's weights cannot be read.
@@ -49,19 +48,21 @@ def has_any_orientation(
     network = build_initial_network(config, load_pretrained(config))
     memory, random = network.memory, np.random.default_rng(config.seed)
     set_projection(memory, random)
-    images = _read_good(config, classes, records, folds)
+    images = _read_good_images(config, classes, records)
     encode = FeatureCache(network.encoder, images[0][0].shape, ArrayCache(0), 0).find
-    originals = [list(describe_patches(memory, encode, own)) for own in images]
-    copies = [list(describe_patches(memory, encode, rotated_copies(own))) for own in images]
+    describe = patch_describer(memory, encode)
+    originals = [[*map(describe, own)] for own in images]
+    copies = [[*map(describe, rotated_copies(own))] for own in images]
     both = [own + rotated for own, rotated in zip(originals, copies, strict=True)]
     usual, with_copies = (_median_distance(memory, originals, pool, random) for pool in (originals, both))
-    return usual - with_copies > MIN_GAIN
+    return usual - with_copies > MIN_DECREASE
 
 
-def _read_good(
-    config: ExperimentConfig, classes: tuple[str, ...], records: Sequence[Record], folds: int
+def _read_good_images(
+    config: ExperimentConfig, classes: tuple[str, ...], records: Sequence[Record]
 ) -> list[list[Image]]:
     """Returns prepared images [h, w, C] of good photographs of each fold."""
+    folds = config.network.folds
     number, images = PHOTOGRAPHS // folds, []
     for fold in range(1, folds + 1):
         good = [record for record in records if record.fold == fold and not record.label]
@@ -82,12 +83,12 @@ def _median_distance(
     """Returns the median distance of patches of each fold to random ones of other folds in the pool."""
     distances: list[Floats] = []
     for fold, held_out in enumerate(originals):
-        others, candidates = (_of_other_folds(fold, each) for each in (originals, pool))
+        others, candidates = (_patches_of_other_folds(fold, each) for each in (originals, pool))
         number = min(PATCHES, sum(one[..., 0].size for one in others))
         near = distances_to(memory, draw_patches(candidates, number, random))
         distances += measure_distances(near, held_out)
     return float(np.median(distances))
 
 
-def _of_other_folds(fold: int, patches: Sequence[list[Floats]]) -> list[Floats]:
+def _patches_of_other_folds(fold: int, patches: Sequence[list[Floats]]) -> list[Floats]:
     return [one for place, own in enumerate(patches) if place != fold for one in own]

@@ -12,7 +12,7 @@ from training.experiment_file import load_experiment
 tf = pytest.importorskip("tensorflow")
 
 from training.data.array_cache import ArrayCache  # noqa: E402
-from training.data.augmentation import turns_keeping  # noqa: E402
+from training.data.augmentation import rotations_keeping_size  # noqa: E402
 from training.data.feature_cache import FeatureCache  # noqa: E402
 from training.data.input_pipeline import InputPipeline  # noqa: E402
 from training.data.reading_pool import ReadingPool  # noqa: E402
@@ -121,7 +121,7 @@ def test_rotated_images_are_computed_once_for_each_angle(config, data, make):
     changes = AugmentationConfig(rotate=True)
     pipeline, computed = make(augmentation=changes)
     batches = collect(pipeline, 0, 0, 100)
-    assert len(data.examples) < len(computed) <= len(data.examples) * len(turns_keeping(data.shape))
+    assert len(data.examples) < len(computed) <= len(data.examples) * len(rotations_keeping_size(data.shape))
     plain = InputPipeline(
         data.examples, data.shape, config.model_copy(update={"augmentation": changes}), ReadingPool(2)
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from training.experiment_file import load_experiment, save_experiment
-from training.fit.experiment_choice import ORIENTATION_FACTOR, Resources, choose_experiment
+from training.fit.experiment_choice import ROTATED_MEMORY_FACTOR, Resources, choose_experiment
 
 ENCODER, NONE = Resources("imagenet"), Resources(None, "no weights here")
 
@@ -167,11 +167,11 @@ def test_all_gpus_get_equal_parts_of_a_batch(profile_of, resources, replicas, ba
 def test_parts_in_any_orientation_are_rotated_and_remembered_with_more_patches(profile_of, heads):
     defective = (15, 0, 0) if heads else (0, 0, 0)
     usual, chosen = (
-        choose_experiment(profile_of(any_orientation=varies), defective, 100, ENCODER, heads=heads)
+        choose_experiment(profile_of(arbitrary_orientation=varies), defective, 100, ENCODER, heads=heads)
         for varies in (False, True)
     )
     assert not config(usual).augmentation.rotate
     assert config(chosen).augmentation.rotate
     assert config(chosen).caches_features
-    assert config(chosen).network.memory == ORIENTATION_FACTOR * config(usual).network.memory
+    assert config(chosen).network.memory == ROTATED_MEMORY_FACTOR * config(usual).network.memory
     assert "good photographs resemble rotated copies of others" in chosen.reasons["changes"]
