@@ -17,9 +17,6 @@ MASK_LEVEL = 64
 AREA_LEVEL = 128
 """Value from which a pixel of a warped area is inspected, or ignored."""
 
-RIGHT_ANGLE_ROTATIONS = 4
-"""Number of rotations of a square image by right angles, none included."""
-
 
 class AugmentedImage(NamedTuple):
     """An augmented image, float32 [h, w, C], 0…255, with maps as in `augment`."""
@@ -130,7 +127,7 @@ def flipped_axes(drawn: AugmentationParameters, config: AugmentationConfig) -> t
 
 def rotations_keeping_size(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Returns the numbers of right angles by which a rotated image keeps its shape (h, w, …)."""
-    return tuple(range(0, RIGHT_ANGLE_ROTATIONS, 1 if shape[0] == shape[1] else 2))
+    return (0, 1, 2, 3) if shape[0] == shape[1] else (0, 2)
 
 
 def allowed_rotations(config: AugmentationConfig, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -23,7 +23,6 @@ from segdec.process_memory import memory_limit
 from segdec.runtime.cli import EXIT_INTERRUPTED
 from segdec.runtime.files import write_text_atomic
 from training.config import ExperimentConfig
-from training.data.augmentation import RIGHT_ANGLE_ROTATIONS
 from training.data.run_data import open_check_cache
 from training.distribution.cluster import Cluster
 from training.distribution.devices import count_replicas, dividing_devices
@@ -211,7 +210,7 @@ def _fit(
         resources, comparison = _choose_encoder(options, profiled, split, resources)
         profile = _detect_orientation(profiled.profile, split, resources)
         choice, forward_s = _choose_in_time(profile, split, resources, ends_at, options.area)
-        reserved = _reserved_s(forward_s, split, rotates=profile.arbitrary_orientation)
+        reserved = _reserved_s(forward_s, split, choice.rotations)
         train_until = ends_at - reserved
         interval = MAX_STEPS
         if split.folds == 1:  # with folds, validation selects no weights
@@ -226,7 +225,7 @@ def _fit(
         print_lines(format_line("experiment", f"{_experiment_file(config)}: edit it and run it again"), "")
 
         # === Train ===
-        encoded = _count_encoded_images(config, split) if config.caches_features else 0
+        encoded = _count_encoded_images(split, choice.rotations) if config.caches_features else 0
         min_steps = MIN_CACHED_STEPS if config.caches_features else 1
         with _removed_on_error(config):
             share_experiment(group, config, min_steps)
@@ -454,13 +453,12 @@ def _choose_in_time(
     choice = _choose(profile, split, resources, given_area or DEFAULT_AREA)
     config = choice.config(planned_steps(choice.shares))
     forward_s = measure_forward(config, profile.classes, (profile.height, profile.width), clock)
-    encoded = _count_encoded_images(config, split) if config.caches_features else None
-    rotates = config.augmentation.rotate
-    reserved = _reserved_s(forward_s, split, rotates=rotates)
+    encoded = _count_encoded_images(split, choice.rotations) if config.caches_features else None
+    reserved = _reserved_s(forward_s, split, choice.rotations)
     if config.network.heads:  # further steps improve heads more than a larger input
         fixed_s, scaled_s, tolerance = reserved, needed_s(forward_s, config.batch_size, encoded), 0.0
     else:
-        fixed_s = _reserved_s(0.0, split, rotates=rotates)
+        fixed_s = _reserved_s(0.0, split, choice.rotations)
         scaled_s = forward_s * (split.good[0] + split.defective[0]) + reserved - fixed_s
         tolerance = MEMORY_TIME_TOLERANCE
     least = MIN_AREA if resources.encoder_weights is None else ENCODER_AREA
@@ -472,17 +470,17 @@ def _choose_in_time(
     return smaller, forward_s * smaller.area / choice.area
 
 
-def _reserved_s(forward_s: float, split: DatasetSplit, *, rotates: bool) -> float:
+def _reserved_s(forward_s: float, split: DatasetSplit, rotations: int) -> float:
     validated, tested = _count_validated(split), len(split.dataset.of_split("test"))
     if split.folds > 1:
-        rotated = (RIGHT_ANGLE_ROTATIONS - 1) * min(validated, ROTATED_PHOTOGRAPHS) if rotates else 0
+        rotated = (rotations - 1) * min(validated, ROTATED_PHOTOGRAPHS)
         return reserved_s(forward_s, 0, tested, in_folds=validated, rotated=rotated)
     return reserved_s(forward_s, validated, tested if split.evaluated == "test" else validated)
 
 
-def _count_encoded_images(config: ExperimentConfig, split: DatasetSplit) -> int:
+def _count_encoded_images(split: DatasetSplit, rotations: int) -> int:
     """Number of training images whose features are stored, with their rotated copies."""
-    return (split.good[0] + split.defective[0]) * (RIGHT_ANGLE_ROTATIONS if config.augmentation.rotate else 1)
+    return rotations * (split.good[0] + split.defective[0])
 
 
 def _count_validated(split: DatasetSplit) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from training.config import ExperimentConfig
-from training.data.augmentation import RIGHT_ANGLE_ROTATIONS
+from training.data.augmentation import rotations_keeping_size
 from training.fit.dataset_profile import DatasetProfile, ReadOptions
 from training.formatting import count_of, format_percent
 
@@ -73,12 +73,14 @@ class ExperimentChoice:
         reasons: A sentence about each topic.
         shares: Share of the steps of each stage.
         area: Pixels of the network's input.
+        rotations: Number of rotations of a training photograph by right angles, with the one by 0°.
     """
 
     settings: Settings
     reasons: Mapping[str, str]
     shares: dict[str, float]
     area: int
+    rotations: int
 
     def config(self, steps: dict[str, int], **others: Any) -> ExperimentConfig:
         """Returns the experiment with these steps per stage."""
@@ -149,11 +151,13 @@ def choose_experiment(
     )
     if "segment" not in shares:  # the decision trains the segmentation network too
         network["gradient_gate"] = False
-    if profile.arbitrary_orientation:
-        augmentation |= {"rotate": True}
     if not has_encoder:
         augmentation |= {"brightness": 0.1, "contrast": 0.3}
-    area = (size.get("height") or profile.height) * (size.get("width") or profile.width)
+    height, width = size.get("height") or profile.height, size.get("width") or profile.width
+    area, rotations = height * width, 1
+    if profile.arbitrary_orientation:
+        augmentation |= {"rotate": True}
+        rotations = len(rotations_keeping_size((height, width)))
     if not has_encoder:
         network["mask_stride"] = 2 if area <= 256 * 256 else 4
     settings: Settings = {
@@ -166,9 +170,7 @@ def choose_experiment(
         "data": {
             "layout": profile.layout,
             "root": profile.root,
-            "cache_mb": _cache_mb(
-                area, images * (RIGHT_ANGLE_ROTATIONS if profile.arbitrary_orientation else 1), resources
-            ),
+            "cache_mb": _cache_mb(area, images * rotations, resources),
         },
         "target": {"dilation_px": 3, "positive_weight": 3.0},
         "augmentation": augmentation,
@@ -189,7 +191,7 @@ def choose_experiment(
         "changes": _describe_augmentation(augmentation, has_encoder=has_encoder, memory_alone=memory_alone),
         "stages": why_stages,
     }
-    return ExperimentChoice(settings, reasons, shares, area)
+    return ExperimentChoice(settings, reasons, shares, area, rotations)
 
 
 def _round_up(number: int, step: int) -> int:

@@ -173,5 +173,16 @@ def test_parts_in_any_orientation_are_rotated_and_remembered_with_more_patches(p
     assert not config(usual).augmentation.rotate
     assert config(chosen).augmentation.rotate
     assert config(chosen).caches_features
+    assert (usual.rotations, chosen.rotations) == (1, 4)
     assert config(chosen).network.memory == ROTATED_MEMORY_FACTOR * config(usual).network.memory
     assert "good photographs resemble rotated copies of others" in chosen.reasons["changes"]
+
+
+def test_parts_that_are_not_square_are_only_rotated_by_180_degrees(profile_of):
+    square, wide = (
+        choose_experiment(
+            profile_of(height=240, width=width, arbitrary_orientation=True), (0, 0, 0), 100, ENCODER, heads=0
+        )
+        for width in (240, 480)
+    )
+    assert (square.rotations, wide.rotations) == (4, 2)
