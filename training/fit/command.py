@@ -74,7 +74,7 @@ from training.fit.messages import (
     describe_split,
     describe_steps,
 )
-from training.fit.orientation import has_arbitrary_orientation
+from training.fit.orientation import detect_orientation
 from training.fit.splitting import DatasetSplit, split_dataset
 from training.fit.time_control import (
     MAX_STEPS,
@@ -580,14 +580,13 @@ def _compare(
 
 
 def _detect_orientation(profile: DatasetProfile, split: DatasetSplit, resources: Resources) -> DatasetProfile:
-    """Finds out whether parts are in any orientation, if the network will remember good surface."""
+    """Finds out the orientation of parts, if the network will remember good surface."""
     choice = _choose(profile, split, resources)
     config = choice.config(planned_steps(choice.shares))
     if not config.network.memory:
         return profile
     train = split.dataset.of_split("train")
-    varies = has_arbitrary_orientation(config, profile.classes, train)
-    return replace(profile, arbitrary_orientation=varies)
+    return replace(profile, orientation=detect_orientation(config, profile.classes, train))
 
 
 # === The experiment ===

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 
 import cv2
@@ -40,6 +41,14 @@ class PixelFacts:
     coloured: bool
 
 
+class Orientation(Enum):
+    """How good photographs relate to copies of others, rotated by right angles."""
+
+    FIXED = "differ from rotated copies of others"
+    ISOTROPIC = "look alike in all directions"
+    ARBITRARY = "resemble rotated copies of others"
+
+
 @dataclass(frozen=True)
 class ReadOptions:
     """Options of reading images and masks; see `python -m training fit --help`."""
@@ -69,7 +78,7 @@ class DatasetProfile:
         near_duplicates: Number of images with near duplicates.
         mixed_duplicates: Number of clusters of near duplicates with good and defective images.
         merged: Whether all defect classes were merged into one.
-        arbitrary_orientation: Whether parts are photographed in any orientation, as far as known.
+        orientation: That of good photographs, as far as known.
     """
 
     layout: str
@@ -92,7 +101,7 @@ class DatasetProfile:
     own_split: bool
     merged: bool = False
     read_options: ReadOptions = ReadOptions()
-    arbitrary_orientation: bool = False
+    orientation: Orientation = Orientation.FIXED
 
     @property
     def good(self) -> int:

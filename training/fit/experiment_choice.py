@@ -7,7 +7,7 @@ from typing import Any
 
 from training.config import ExperimentConfig
 from training.data.augmentation import rotations_keeping_size
-from training.fit.dataset_profile import DatasetProfile, ReadOptions
+from training.fit.dataset_profile import DatasetProfile, Orientation, ReadOptions
 from training.formatting import count_of, format_percent
 
 Settings = dict[str, Any]
@@ -155,7 +155,8 @@ def choose_experiment(
         augmentation |= {"brightness": 0.1, "contrast": 0.3}
     height, width = size.get("height") or profile.height, size.get("width") or profile.width
     area, rotations = height * width, 1
-    if profile.arbitrary_orientation:
+    orientation = profile.orientation
+    if orientation is Orientation.ARBITRARY or (orientation is Orientation.ISOTROPIC and not memory_alone):
         augmentation |= {"rotate": True}
         rotations = len(rotations_keeping_size((height, width)))
     if not has_encoder:
@@ -188,7 +189,9 @@ def choose_experiment(
         "network": why,
         "input": why_size,
         "colour": why_colour,
-        "changes": _describe_augmentation(augmentation, has_encoder=has_encoder, memory_alone=memory_alone),
+        "changes": _describe_augmentation(
+            augmentation, orientation, has_encoder=has_encoder, memory_alone=memory_alone
+        ),
         "stages": why_stages,
     }
     return ExperimentChoice(settings, reasons, shares, area, rotations)
@@ -233,7 +236,7 @@ def _network(
 ) -> tuple[Settings, str]:
     network: Settings
     memory = MEMORY_BESIDE_HEADS if heads else MEMORY
-    if profile.arbitrary_orientation:
+    if profile.orientation is Orientation.ARBITRARY:
         memory *= ROTATED_MEMORY_FACTOR
     if resources.encoder_weights is not None:
         source = "ImageNet" if resources.encoder_weights == "imagenet" else resources.encoder_weights
@@ -320,8 +323,10 @@ def _describe_scale(smallest: float | None, scale: float) -> str:
     return text
 
 
-def _describe_augmentation(augmentation: Settings, *, has_encoder: bool, memory_alone: bool) -> str:
-    rotated = "rotations by right angles, since good photographs resemble rotated copies of others"
+def _describe_augmentation(
+    augmentation: Settings, orientation: Orientation, *, has_encoder: bool, memory_alone: bool
+) -> str:
+    rotated = f"rotations by right angles, since good photographs {orientation.value}"
     if memory_alone:
         return f"{rotated} (augmentation.rotate)" if "rotate" in augmentation else "none"
     kinds = [f"{name} {augmentation[name]}" for name in ("synthetic", "transplant") if name in augmentation]

@@ -1,4 +1,4 @@
-"""Whether the parts are photographed in any orientation."""
+"""In which orientations the parts are photographed."""
 
 from collections.abc import Sequence
 
@@ -13,6 +13,7 @@ from training.data.example_source import build_source
 from training.data.feature_cache import FeatureCache
 from training.data.run_data import build_model_config, record_reader
 from training.data.subsets import pick_evenly
+from training.fit.dataset_profile import Orientation
 from training.optimization.pretrained import build_initial_network, load_pretrained
 from training.surface_patches import (
     Floats,
@@ -27,15 +28,15 @@ from training.surface_patches import (
 PHOTOGRAPHS, PATCHES = 24, 3000
 """Good photographs, and random patches of other folds, that are compared."""
 
-MIN_DECREASE = 0.01
-"""The orientation varies if the median of the logarithms of distances falls by more than this when rotated
-copies replace a part of the patches; on a surface without a direction it stays about the same."""
+MIN_DECREASE, MAX_INCREASE = 0.01, 0.03
+"""The orientation is arbitrary if the median of the logarithms of distances falls by more than the first when
+rotated copies replace a part of the patches; the surface is isotropic if it rises by less than the second."""
 
 
-def has_arbitrary_orientation(
+def detect_orientation(
     config: ExperimentConfig, classes: tuple[str, ...], records: Sequence[Record]
-) -> bool:
-    """Returns whether good photographs resemble rotated copies of others as much as these others.
+) -> Orientation:
+    """Compares good photographs with others, and with these and their rotated copies.
 
     Args:
         config: An experiment with a memory of good surface.
@@ -55,7 +56,9 @@ def has_arbitrary_orientation(
     copies = [[*map(describe, rotated_copies(own))] for own in images]
     both = [own + rotated for own, rotated in zip(originals, copies, strict=True)]
     usual, with_copies = (_median_distance(memory, originals, pool, random) for pool in (originals, both))
-    return usual - with_copies > MIN_DECREASE
+    if with_copies < usual - MIN_DECREASE:
+        return Orientation.ARBITRARY
+    return Orientation.ISOTROPIC if with_copies < usual + MAX_INCREASE else Orientation.FIXED
 
 
 def _read_good_images(

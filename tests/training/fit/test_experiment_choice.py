@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from training.experiment_file import load_experiment, save_experiment
+from training.fit.dataset_profile import Orientation
 from training.fit.experiment_choice import ROTATED_MEMORY_FACTOR, Resources, choose_experiment
 
 ENCODER, NONE = Resources("imagenet"), Resources(None, "no weights here")
@@ -167,8 +168,8 @@ def test_all_gpus_get_equal_parts_of_a_batch(profile_of, resources, replicas, ba
 def test_parts_in_any_orientation_are_rotated_and_remembered_with_more_patches(profile_of, heads):
     defective = (15, 0, 0) if heads else (0, 0, 0)
     usual, chosen = (
-        choose_experiment(profile_of(arbitrary_orientation=varies), defective, 100, ENCODER, heads=heads)
-        for varies in (False, True)
+        choose_experiment(profile_of(orientation=orientation), defective, 100, ENCODER, heads=heads)
+        for orientation in (Orientation.FIXED, Orientation.ARBITRARY)
     )
     assert not config(usual).augmentation.rotate
     assert config(chosen).augmentation.rotate
@@ -181,8 +182,24 @@ def test_parts_in_any_orientation_are_rotated_and_remembered_with_more_patches(p
 def test_parts_that_are_not_square_are_only_rotated_by_180_degrees(profile_of):
     square, wide = (
         choose_experiment(
-            profile_of(height=240, width=width, arbitrary_orientation=True), (0, 0, 0), 100, ENCODER, heads=0
+            profile_of(height=240, width=width, orientation=Orientation.ARBITRARY),
+            (0, 0, 0),
+            100,
+            ENCODER,
+            heads=0,
         )
         for width in (240, 480)
     )
     assert (square.rotations, wide.rotations) == (4, 2)
+
+
+def test_heads_are_trained_on_rotated_copies_of_a_surface_without_a_direction(profile_of):
+    profile = profile_of(orientation=Orientation.ISOTROPIC)
+    trained = choose_experiment(profile, (15, 0, 0), 100, ENCODER, heads=3)
+    assert config(trained).augmentation.rotate
+    assert "look alike in all directions (augmentation.rotate)" in trained.reasons["changes"]
+    usual = choose_experiment(profile_of(), (15, 0, 0), 100, ENCODER, heads=3)
+    assert config(trained).network.memory == config(usual).network.memory
+    remembered = choose_experiment(profile, (0, 0, 0), 100, ENCODER, heads=0)
+    assert not config(remembered).augmentation.rotate
+    assert remembered.rotations == 1

@@ -1,4 +1,4 @@
-"""Photographs of a bar in one direction, and of bars in any direction."""
+"""Photographs of a bar in one direction, of bars in any direction, and without a bar."""
 
 import cv2
 import numpy as np
@@ -7,32 +7,36 @@ import pytest
 from datasets.sample import Record
 from tests.marks import slow_case
 from training.config import ExperimentConfig
+from training.fit.dataset_profile import Orientation
 
 pytest.importorskip("tensorflow")
 
-from training.fit.orientation import has_arbitrary_orientation
+from training.fit.orientation import detect_orientation
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 
 def photograph(random, degrees, height):
-    """A bright bar from the centre in a direction, on grey with noise; uint8 [height, 64]."""
+    """A bright bar from the centre in a direction, if given, on grey with noise; uint8 [height, 64]."""
     image = random.normal(120, 6, (64, 64)).clip(0, 255).astype(np.uint8)
+    if degrees is None:
+        return image[:height]
     x, y = (round(32 + 28 * turn(np.radians(degrees))) for turn in (np.cos, np.sin))
     return cv2.line(image, (32, 32), (x, y), 220, 5)[:height]
 
 
 @pytest.mark.parametrize(
-    ("degrees", "height", "varies"),
+    ("degrees", "height", "orientation"),
     [
-        ([0], 64, False),
-        (range(0, 360, 15), 64, True),
-        slow_case([90], 40, False),
-        slow_case([90, 270], 64, False),
+        ([0], 64, Orientation.FIXED),
+        ([None], 64, Orientation.ISOTROPIC),
+        (range(0, 360, 15), 64, Orientation.ARBITRARY),
+        slow_case([90], 40, Orientation.FIXED),
+        slow_case([90, 270], 64, Orientation.FIXED),
     ],
 )
-def test_orientation_varies_if_rotated_copies_are_nearer_than_the_others(
-    degrees, height, varies, tiny_encoder, tiny_encoder_weights, tmp_path
+def test_orientation_follows_from_distances_to_rotated_copies(
+    degrees, height, orientation, tiny_encoder, tiny_encoder_weights, tmp_path
 ):
     random = np.random.default_rng(1)
     directions = random.permutation(np.resize(degrees, 24))
@@ -44,4 +48,4 @@ def test_orientation_varies_if_rotated_copies_are_nearer_than_the_others(
     ]
     network = {"preset": "mobilenet", "encoder": tiny_encoder, "heads": 0, "memory": 50}
     config = ExperimentConfig(encoder_weights=str(tiny_encoder_weights), network=network)
-    assert has_arbitrary_orientation(config, ("good", "defect"), records) == varies
+    assert detect_orientation(config, ("good", "defect"), records) is orientation
