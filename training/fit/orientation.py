@@ -36,7 +36,7 @@ rotated copies replace a part of the patches; the surface is isotropic if it ris
 def detect_orientation(
     config: ExperimentConfig, classes: tuple[str, ...], records: Sequence[Record]
 ) -> Orientation:
-    """Compares good photographs with others, and with these and their rotated copies.
+    """Returns how good photographs relate to rotated copies of others, by the distances of their patches.
 
     Args:
         config: An experiment with a memory of good surface.
