@@ -45,7 +45,7 @@ class Orientation(Enum):
     """How good photographs relate to copies of others, rotated by right angles."""
 
     FIXED = "differ from rotated copies of others"
-    ISOTROPIC = "look alike in all directions"
+    ISOTROPIC = "look alike even when rotated"
     ARBITRARY = "resemble rotated copies of others"
 
 

@@ -197,7 +197,7 @@ def test_heads_are_trained_on_rotated_copies_of_a_surface_without_a_direction(pr
     profile = profile_of(orientation=Orientation.ISOTROPIC)
     trained = choose_experiment(profile, (15, 0, 0), 100, ENCODER, heads=3)
     assert config(trained).augmentation.rotate
-    assert "look alike in all directions (augmentation.rotate)" in trained.reasons["changes"]
+    assert "look alike even when rotated (augmentation.rotate)" in trained.reasons["changes"]
     usual = choose_experiment(profile_of(), (15, 0, 0), 100, ENCODER, heads=3)
     assert config(trained).network.memory == config(usual).network.memory
     remembered = choose_experiment(profile, (0, 0, 0), 100, ENCODER, heads=0)
