@@ -61,25 +61,25 @@ def _make_key(words: list[str]) -> None:
 
 
 def _export_reviewed(words: list[str]) -> None:
-    from api.records.recording import explain_missing_group
+    from api.record.recording import explain_missing_group
 
     with explain_missing_group():
-        from api.records.review.export_command import run
+        from api.review.export_command import run
 
         run(words)
 
 
 def _write_report(words: list[str]) -> None:
-    from api.records.recording import explain_missing_group
+    from api.record.recording import explain_missing_group
 
     with explain_missing_group():
-        from api.records.reports.report_command import run
+        from api.reports.report_command import run
 
         run(words)
 
 
 def _change_users(words: list[str]) -> None:
-    from api.records.recording import explain_missing_group
+    from api.record.recording import explain_missing_group
 
     with explain_missing_group():
         from api.accounts.user_command import run

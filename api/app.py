@@ -7,24 +7,33 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI
 
+from api import health_routes as health
+from api import metrics_routes as metrics
 from api.accounts.access import AccessControl
 from api.accounts.keys import Keyring
 from api.errors import add_error_handlers
+from api.http.admission import AdmissionLimit
+from api.http.json_body import document_json_bodies
+from api.http.rate_limit import RateLimiter
+from api.http.roles import check_roles, document_keys
 from api.inference.inference_thread import ImagePredictor
-from api.inspection.admission import AdmissionLimit
+from api.inspecting import admin_routes as admin
+from api.inspecting import batch_routes as batch
+from api.inspecting import inspect_routes as inspect
+from api.inspecting import model_report_routes as model_reports
+from api.inspecting import model_routes as models
+from api.inspecting import predict_routes as predict
+from api.inspecting.protocol_v2 import v2_routes as v2
 from api.metrics import Metrics
-from api.middleware.stack import add_middleware
-from api.records.recording import explain_missing_group
-from api.routes import admin, batch, health, inspect, metrics, model_reports, models, predict, v2
-from api.routes.pages import add_pages
-from api.routes.rate_limit import RateLimiter
-from api.routes.roles import check_roles, document_keys
+from api.middleware_stack import add_middleware
+from api.page_routes import add_pages
+from api.record.recording import explain_missing_group
 from api.service import Service
 from api.settings import Settings
 from segdec import __version__
 
 if TYPE_CHECKING:
-    from api.records.record import Record
+    from api.record.record import Record
 
 LOG_INS_PER_S, MAX_LOG_INS = 1.0, 10
 """Attempts of an address to log in: on average, and at once."""
@@ -56,7 +65,7 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     )
     app.state.settings = settings
     app.state.predictor = predictor
-    app.state.service = None
+    app.state.service = app.state.components = None
     app.state.metrics = _make_metrics(app)
     app.state.keyring = Keyring.read(settings)
     app.state.access = AccessControl(settings, app.state.keyring, lambda: _record_of(app))
@@ -84,69 +93,69 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     add_pages(app, settings)
     check_roles(app)
     document_keys(app)
+    document_json_bodies(app)
     add_middleware(app, settings, app.state.metrics)
     return app
 
 
 def _record_routers() -> list[APIRouter]:
     with explain_missing_group():
-        from api.routes import (
-            audit,
-            candidates,
-            data_set_annotations,
-            data_set_checks,
-            data_set_imports,
-            data_set_photographs,
-            data_set_proposals,
-            data_set_versions,
-            data_sets,
-            labelling,
-            line,
-            outbox,
-            picture_deletion,
-            record_exports,
-            records,
-            reports,
-            review,
-            session,
-            settings,
-            training_jobs,
-            training_workers,
-            trends,
-            users,
+        from api.accounts import session_routes, user_routes
+        from api.data_sets import (
+            annotation_routes,
+            check_routes,
+            data_set_routes,
+            import_routes,
+            photograph_routes,
+            version_routes,
         )
+        from api.delivery import outbox_routes
+        from api.inspecting.shadow import candidate_routes
+        from api.labelling import labelling_routes
+        from api.line import line_routes
+        from api.record import (
+            audit_routes,
+            export_routes,
+            picture_deletion_routes,
+            record_routes,
+            settings_routes,
+        )
+        from api.reports import report_routes
+        from api.review import review_routes
+        from api.training import job_routes, proposal_routes, worker_routes
+        from api.trends import trend_routes
     modules = (
-        audit,
-        record_exports,
-        records,
-        review,
-        candidates,
-        data_sets,
-        data_set_photographs,
-        data_set_annotations,
-        data_set_versions,
-        data_set_imports,
-        data_set_checks,
-        data_set_proposals,
-        training_jobs,
-        training_workers,
-        trends,
-        reports,
-        labelling,
-        line,
-        outbox,
-        picture_deletion,
-        session,
-        settings,
-        users,
+        audit_routes,
+        export_routes,
+        record_routes,
+        review_routes,
+        candidate_routes,
+        data_set_routes,
+        photograph_routes,
+        annotation_routes,
+        version_routes,
+        import_routes,
+        check_routes,
+        proposal_routes,
+        job_routes,
+        worker_routes,
+        trend_routes,
+        report_routes,
+        labelling_routes,
+        line_routes,
+        outbox_routes,
+        picture_deletion_routes,
+        session_routes,
+        settings_routes,
+        user_routes,
     )
-    return [outbox.admin_router, *(module.router for module in modules)]
+    return [outbox_routes.admin_router, *(module.router for module in modules)]
 
 
 def _add_open_id(app: FastAPI, settings: Settings) -> None:
     with explain_missing_group():
+        from api.accounts import open_id_routes as open_id
         from api.accounts.open_id import OpenIdProvider
-        from api.routes import open_id
     app.state.open_id = OpenIdProvider(settings)
     app.router.routes.extend(open_id.router.routes)
 
@@ -162,10 +171,10 @@ def _make_metrics(app: FastAPI) -> Metrics:
         return running
 
     return Metrics(
-        queue_depth=lambda: running.inference_thread.waiting if (running := service()) else 0,
-        ready=lambda: running.ready if (running := service()) else False,
-        stalled=lambda: running.watchdog.stalled if (running := service()) else False,
-        running_s=lambda step: running.watchdog.running_s(step) if (running := service()) else 0.0,
+        queue_depth=lambda: running.inspection.inference_thread.waiting if (running := service()) else 0,
+        ready=lambda: running.inspection.ready if (running := service()) else False,
+        stalled=lambda: running.inspection.watchdog.stalled if (running := service()) else False,
+        running_s=lambda step: running.inspection.watchdog.running_s(step) if (running := service()) else 0.0,
     )
 
 
@@ -175,20 +184,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service = state.service = Service(
         state.settings, state.metrics, state.predictor, state.keyring.check_login
     )
-    tasks = _start_tasks(service)
+    state.components = service.components
     try:
         yield
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
         await service.close()
-
-
-def _start_tasks(service: Service) -> list[asyncio.Task[None]]:
-    """Starts what runs beside the requests and needs the whole service."""
-    if service.training is None:
-        return []
-    from api.proposals_after_training import ProposalsAfterTraining  # needs the group `record`
-
-    return [asyncio.create_task(ProposalsAfterTraining(service, service.training).run())]

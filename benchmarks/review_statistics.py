@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from api.records.filters import Filters
-from api.records.review.review_statistics import CALLED_GOOD, ReviewCounts, StratumCounts, compute_statistics
-from api.records.review.sampling_counts import Stratum
-from api.records.schemas import Estimate
+from api.record.filters import Filters
+from api.record.sampling_counts import Stratum
+from api.review.review_statistics import CALLED_GOOD, ReviewCounts, StratumCounts, compute_statistics
+from api.review.schemas import Estimate
 from benchmarks.harness import markdown_table
 
 FIGURES = ("defect_rate", "missed", "miss_rate", "false_alarms", "false_alarm_share")

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.error import HTTPError
 
 from api.accounts.keys import make_key
-from api.records.review import export_command
+from api.review import export_command
 from examples import demo
 from examples.demo import step
 from examples.synthetic_parts import Part, make_parts, write_folder

@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         photographs = arriving_photographs(options.data)
         with serve(settings) as url:
-            with mock.patch("api.records.inspection_rows.datetime", Past):
+            with mock.patch("api.record.inspection_rows.datetime", Past):
                 inspect(url, photographs[:EARLIER])
                 reviewed = review_all(url, photographs)
                 queue_defects_only(url)

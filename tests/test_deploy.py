@@ -22,7 +22,7 @@ from sqlalchemy import make_url
 from api.delivery.opcua_metrics import register_opcua_metrics
 from api.delivery.outbox_metrics import OutboxMetrics
 from api.metrics import CONNECTION_PROBLEMS, PHOTOGRAPH_RESULTS, REJECTION_REASONS, STEPS, Metrics
-from api.records.record_metrics import RecordMetrics
+from api.record.record_metrics import RecordMetrics
 from api.settings import ENV_PREFIX, Settings
 from deploy.release.locks import lock_file, read_lock
 from segdec import __version__

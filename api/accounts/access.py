@@ -12,16 +12,16 @@ from starlette.requests import Request
 from api.accounts.keys import Keyring, has_key
 from api.addresses import is_loopback
 from api.errors import RequestError
+from api.http.callers import SAFE_METHODS
 from api.roles import Role, includes, key_role_for
 from api.settings import Settings
 
 if TYPE_CHECKING:
     from api.accounts.sessions import Session
-    from api.records.record import Record
+    from api.record.record import Record
 
 COOKIE = "segdec_session"
 CSRF_HEADER = "X-CSRF-Token"
-SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 USERS_CHECK_S = 5.0
 """Seconds after which the database is asked again whether there are users: `python -m api user` may have
 added the first one.
@@ -157,21 +157,6 @@ def check_csrf_token(session: "Session", request: Request) -> None:
         return
     detail = f"The header {CSRF_HEADER} is missing or not that of GET /v1/session. Reload the page."
     raise RequestError(403, "csrf", detail)
-
-
-def caller_of(request: Request) -> str:
-    """Returns the name of the user or the key that sent a request; empty without one."""
-    return request.state.user or request.state.key or ""
-
-
-def author_of(request: Request) -> str:
-    """Returns who makes a change: the user or the key, or without one the address."""
-    return caller_of(request) or unknown_person(request)
-
-
-def unknown_person(request: Request) -> str:
-    """Returns whom the audit log names if there is neither a user nor a key."""
-    return f"unknown person at {request.client.host if request.client else 'an unknown address'}"
 
 
 def _is_local_client(request: Request) -> bool:

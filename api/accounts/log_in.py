@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from api.accounts.sessions import NewToken, digest_of, start_session
+from api.accounts.tables import failed_log_ins, log_in_links, users
 from api.accounts.users import find_user
 from api.errors import RequestError
-from api.records.queries import add_audit_entry
-from api.records.tables import failed_log_ins, log_in_links, users
+from api.record.queries import add_audit_entry
 
 MAX_FAILURES = 5
 """Failures in a row after which a name is locked."""

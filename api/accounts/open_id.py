@@ -13,10 +13,10 @@ from joserfc.errors import JoseError
 from sqlalchemy import Connection, select
 
 from api.accounts.sessions import NewToken, start_session
+from api.accounts.tables import users
 from api.accounts.users import add_user, normalise_name, set_role
 from api.errors import RequestError, service_unavailable
-from api.records.queries import add_audit_entry
-from api.records.tables import users
+from api.record.queries import add_audit_entry
 from api.roles import RANKS, UserRole
 from api.settings import Settings
 from segdec.errors import ConfigError

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from api.records.tables import sessions, users
+from api.accounts.tables import sessions, users
 from api.roles import UserRole
 
 IDLE_TIME = timedelta(hours=12)

@@ -11,9 +11,9 @@ from sqlalchemy import Engine
 from api.accounts import users
 from api.accounts.passwords import hash_password
 from api.accounts.users import COMMAND_LINE
+from api.database.database import write_transaction
 from api.errors import RequestError
-from api.records.database import write_transaction
-from api.records.open_record import add_setting_flags, create_if_missing, open_record
+from api.record.open_record import add_setting_flags, create_if_missing, open_record
 from api.roles import USER_ROLES
 from segdec.errors import ConfigError
 

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, RowMapping, delete, exists, func, insert, select, update
 
 from api.accounts.sessions import digest_of, end_sessions
+from api.accounts.tables import failed_log_ins, log_in_links, users
 from api.errors import RequestError
-from api.records.queries import add_audit_entry
-from api.records.tables import failed_log_ins, log_in_links, users
+from api.record.queries import add_audit_entry
 from api.roles import UserRole
 from segdec.runtime.identifiers import check_identifier
 

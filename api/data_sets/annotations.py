@@ -11,8 +11,8 @@ from api.data_sets.names import check_label
 from api.data_sets.photograph_leases import check_not_leased_to_another
 from api.data_sets.photographs import find_photograph
 from api.data_sets.schemas import Annotation, AnnotationList, Source
+from api.data_sets.tables import data_set_annotations, data_set_photographs
 from api.errors import RequestError
-from api.records.tables import data_set_annotations, data_set_photographs
 
 table, photographs = data_set_annotations.c, data_set_photographs.c
 

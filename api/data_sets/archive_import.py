@@ -10,7 +10,6 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from api.causes import Cause, Failure, JobError
 from api.data_sets.annotations import NewAnnotation, annotate
 from api.data_sets.converted_folder import ConvertedFolder, ConvertedPhotograph, LoadedPhotograph
 from api.data_sets.data_set_store import DataSetStore
@@ -20,6 +19,7 @@ from api.data_sets.import_program import ProgramLimits, run_datasets
 from api.data_sets.imports import INTERRUPTED, finish_import, keep_alive, start_import
 from api.data_sets.job_schemas import ImportProblem, ImportResult, JobState
 from api.data_sets.photographs import add_photograph, find_photograph
+from api.messages.causes import Cause, Failure, JobError
 from segdec.config import GOOD
 
 ARCHIVE, UNPACKED, CONVERTED, PROBLEMS = "archive.zip", "archive", "converted", "problems.jsonl"

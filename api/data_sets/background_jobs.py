@@ -13,10 +13,10 @@ from uuid import uuid4
 
 from sqlalchemy import Connection
 
-from api.causes import Cause, Failure
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.job_schemas import JobState
 from api.errors import RequestError
+from api.messages.causes import Cause, Failure
 from segdec.errors import SegdecError
 from segdec.runtime.files import folder_lock
 
@@ -149,6 +149,14 @@ class BackgroundJobs:
             await asyncio.sleep(KEEP_ALIVE_S)
             with suppress(RequestError):
                 await self._store.write(job.keep_alive, number, datetime.now(UTC))
+
+
+class ImportJobs(BackgroundJobs):
+    """Imports archives and checks photographs."""
+
+
+class ProposalJobs(BackgroundJobs):
+    """Lets models propose labels."""
 
 
 @dataclass(frozen=True)

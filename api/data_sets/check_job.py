@@ -8,12 +8,12 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from api.causes import Cause, Failure
 from api.data_sets.checks import INTERRUPTED, ReadFinding, finish_check, keep_check_alive, start_check
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.import_program import ProgramLimits, run_datasets
 from api.data_sets.job_schemas import JobState
 from api.data_sets.versions import MASKS, PHOTOGRAPHS, Snapshot, list_files, read_manifest
+from api.messages.causes import Cause, Failure
 from segdec.config import GOOD
 
 DATA_SET, FINDINGS = "data_set", "findings.jsonl"

@@ -6,12 +6,12 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
-from api.causes import Cause, Failure, failure_columns, read_failure
 from api.data_sets.definitions import find_data_set
 from api.data_sets.job_schemas import DataSetCheck, Finding, FoundPhotograph, JobState
 from api.data_sets.job_states import job_state
+from api.data_sets.tables import data_set_checks, data_set_photographs
 from api.errors import RequestError
-from api.records.tables import data_set_checks, data_set_photographs
+from api.messages.causes import Cause, Failure, failure_columns, read_failure
 
 MAX_SHOWN = 500
 """Findings in an answer."""

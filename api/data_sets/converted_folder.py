@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from api.causes import Failure
 from api.data_sets.class_masks import IGNORED, make_class_mask
 from api.data_sets.new_file import NewFile
 from api.data_sets.photographs import NewPhotograph
 from api.data_sets.splits import LEFT_OUT, Split
 from api.errors import RequestError
+from api.messages.causes import Failure
 from segdec.config import GOOD
 from segdec.images import decode_mask_values, read_file, read_size
 from segdec.runtime.label_names import is_ignored

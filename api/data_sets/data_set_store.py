@@ -12,12 +12,12 @@ from api.data_sets.deletion import delete_unused_files
 from api.data_sets.free_space import FreeSpace
 from api.data_sets.new_file import NewFile
 from api.data_sets.photographs import find_missing
+from api.data_sets.tables import data_set_files
 from api.errors import RequestError
-from api.records.record import Record
-from api.records.record_files import RecordFiles
-from api.records.storage.pictures import PictureStore
-from api.records.stored_files import store_with_rows
-from api.records.tables import data_set_files
+from api.record.record import Record
+from api.record.record_files import RecordFiles
+from api.record.storage.pictures import PictureStore
+from api.record.stored_files import store_with_rows
 from api.settings import Settings
 
 Args = TypeVarTuple("Args")
@@ -35,10 +35,20 @@ class DataSetStore:
     Every coroutine raises RequestError 503 `record_unavailable` if database or files cannot be used now.
 
     Nothing is read or written before they are used.
+
+    Args:
+        settings: Settings of the service.
+        record: The record.
+        check_unused: Raises a RequestError if something else needs the data set with this id.
     """
 
-    def __init__(self, settings: Settings, record: Record) -> None:
-        self._record = record
+    def __init__(
+        self,
+        settings: Settings,
+        record: Record,
+        check_unused: Callable[[Connection, int], None] = lambda _connection, _data_set_id: None,
+    ) -> None:
+        self._record, self.check_unused = record, check_unused
         self._files = RecordFiles(record, settings, FOLDER, data_set_files)
         self._free_share = settings.record_free_share
         self._decoding = asyncio.Semaphore(MAX_DECODINGS)

@@ -10,9 +10,9 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, sele
 
 from api.data_sets.names import IGNORE, extend_classes, printable
 from api.data_sets.schemas import DataSet, DataSetCounts, DataSetList
+from api.data_sets.tables import data_set_photographs, data_set_versions, data_sets
 from api.errors import RequestError
-from api.records.queries import add_audit_entry
-from api.records.tables import data_set_photographs, data_set_versions, data_sets
+from api.record.queries import add_audit_entry
 
 MAX_DATA_SETS = 1000
 table, photographs = data_sets.c, data_set_photographs.c

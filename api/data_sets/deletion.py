@@ -7,11 +7,7 @@ from sqlalchemy import Connection, Engine, Exists, Table, delete, func, insert, 
 
 from api.data_sets.definitions import find_data_set
 from api.data_sets.job_states import is_running
-from api.errors import RequestError
-from api.records.database import write_transaction
-from api.records.queries import add_audit_entry
-from api.records.storage.pictures import PictureStore
-from api.records.tables import (
+from api.data_sets.tables import (
     data_set_annotations,
     data_set_checks,
     data_set_files,
@@ -22,19 +18,21 @@ from api.records.tables import (
     data_set_versions,
     data_sets,
     deleted_data_sets,
-    training_jobs,
 )
+from api.database.database import write_transaction
+from api.errors import RequestError
+from api.record.queries import add_audit_entry
+from api.record.storage.pictures import PictureStore
 
 BATCH = 500
 """Files that are deleted in one transaction: inspections wait meanwhile."""
-MAX_NAMED = 3
 JOBS = {
     data_set_imports: "An archive is being imported",
     data_set_checks: "The photographs are being checked",
     data_set_proposal_runs: "Labels are being proposed",
 }
 """Tables of jobs in the background, and what to say while one runs."""
-files, photographs, jobs = data_set_files.c, data_set_photographs.c, training_jobs.c
+files, photographs = data_set_files.c, data_set_photographs.c
 
 
 def delete_data_set(connection: Connection, data_set_id: int, name: str, who: str, now: datetime) -> None:
@@ -48,14 +46,13 @@ def delete_data_set(connection: Connection, data_set_id: int, name: str, who: st
         now: The time.
 
     Raises:
-        RequestError: 404 if it does not exist, 400 if it has another name, 409 if trainings name it or a job
-            works on it.
+        RequestError: 404 if it does not exist, 400 if it has another name, 409 if a job works on
+            it.
     """
     row = find_data_set(connection, data_set_id)
     if name != row["name"]:
         detail = f"The name is {name[:80]!r}. Expected that of the data set to be deleted, {row['name']!r}."
         raise RequestError(400, "name_differs", detail)
-    _check_unused(connection, data_set_id)
     _check_idle(connection, data_set_id, now)
     of_set = photographs.data_set_id == data_set_id
     count = connection.execute(select(func.count()).where(of_set)).scalar_one()
@@ -68,20 +65,6 @@ def delete_data_set(connection: Connection, data_set_id: int, name: str, who: st
     connection.execute(delete(data_sets).where(data_sets.c.id == data_set_id))
     before = {"data_set": data_set_id, "name": row["name"], "photographs": count}
     add_audit_entry(connection, who, "delete a data set", before=before)
-
-
-def _check_unused(connection: Connection, data_set_id: int) -> None:
-    """Raises a RequestError if trainings name the data set: they show what a model was trained on."""
-    named = select(jobs.id, jobs.model, jobs.version).where(jobs.data_set_id == data_set_id)
-    found = connection.execute(named.order_by(jobs.id)).all()
-    if found:
-        shown = [f"{model} {version} (training {job_id})" for job_id, model, version in found[:MAX_NAMED]]
-        more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
-        detail = (
-            f"Trainings of models use this data set: {', '.join(shown)}{more}. Delete the trainings first; "
-            "that of a model that is served cannot be deleted."
-        )
-        raise RequestError(409, "data_set_used", detail)
 
 
 def _check_idle(connection: Connection, data_set_id: int, now: datetime) -> None:

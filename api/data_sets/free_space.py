@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from api.errors import RequestError
-from api.records.storage.pictures import FREE_SHARE_FACTOR, Space
+from api.record.storage.pictures import FREE_SHARE_FACTOR, Space
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from api.causes import Cause, JobError
+from api.messages.causes import Cause, JobError
 from segdec.runtime.cli import EXIT_ERROR
 
 ROOT = Path(__file__).parents[2]

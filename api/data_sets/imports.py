@@ -4,13 +4,13 @@ from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
-from api.causes import Cause, Failure
 from api.data_sets.definitions import find_data_set
 from api.data_sets.job_schemas import DataSetImport, ImportList, ImportResult, JobState
 from api.data_sets.job_states import job_state
+from api.data_sets.tables import data_set_imports
 from api.errors import RequestError
-from api.records.queries import add_audit_entry
-from api.records.tables import data_set_imports
+from api.messages.causes import Cause, Failure
+from api.record.queries import add_audit_entry
 
 MAX_LISTED = 100
 INTERRUPTED = Failure(

@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from api.causes import Cause, Failure
+from api.messages.causes import Cause, Failure
 from segdec.schemas import AnswerPart
 
 JobState = Literal["running", "done", "failed"]

@@ -10,9 +10,9 @@ from api.data_sets.definitions import count_unlabelled, find_data_set
 from api.data_sets.photographs import find_photograph, show_photograph
 from api.data_sets.proposals import most_useful_first
 from api.data_sets.schemas import LeasedPhotographs
+from api.data_sets.tables import data_set_photographs
 from api.errors import RequestError
-from api.records.review.leases import LEASE_DURATION, is_free
-from api.records.tables import data_set_photographs
+from api.review.leases import LEASE_DURATION, is_free
 
 table = data_set_photographs.c
 

@@ -18,10 +18,10 @@ from api.data_sets.schemas import (
     StoredPhotograph,
 )
 from api.data_sets.splits import Split
+from api.data_sets.tables import data_set_files, data_set_photographs, data_set_proposals
 from api.errors import RequestError
-from api.records.queries import add_audit_entry
-from api.records.review.leases import is_free
-from api.records.tables import data_set_files, data_set_photographs, data_set_proposals
+from api.record.queries import add_audit_entry
+from api.review.leases import is_free
 
 NAME_DIGITS = 32
 """Hex digits of the digest in the name of a photograph that has none."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from api.causes import Cause, Failure
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.job_schemas import JobState
 from api.data_sets.labelling_order import describe_photograph, order_photographs
@@ -26,8 +25,9 @@ from api.data_sets.proposals import (
 from api.data_sets.proposed_labels import NewProposal, make_proposal
 from api.data_sets.proposing_model import FindModel, ProposingModel
 from api.errors import RequestError
-from api.inspection.background_inspector import BackgroundInspector
-from api.inspection.encoded_photograph import EncodedPhotograph
+from api.inspecting.background_inspector import BackgroundInspector
+from api.inspecting.encoded_photograph import EncodedPhotograph
+from api.messages.causes import Cause, Failure
 from api.models.registry import ServedModel
 from segdec.errors import ImageError
 from segdec.photograph_check import Vector

@@ -7,15 +7,15 @@ from datetime import datetime
 from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, exists, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
-from api.causes import Cause, Failure, dump_cause, failure_columns, load_cause, read_failure
 from api.data_sets.definitions import find_data_set
 from api.data_sets.job_schemas import JobState, ProposalRun
 from api.data_sets.job_states import job_state
 from api.data_sets.photographs import find_photograph
 from api.data_sets.proposed_labels import NewProposal
+from api.data_sets.tables import data_set_photographs, data_set_proposal_runs, data_set_proposals
 from api.errors import RequestError
-from api.records.queries import add_audit_entry
-from api.records.tables import data_set_photographs, data_set_proposal_runs, data_set_proposals
+from api.messages.causes import Cause, Failure, dump_cause, failure_columns, load_cause, read_failure
+from api.record.queries import add_audit_entry
 from segdec.schemas import ModelIdentity
 
 INTERRUPTED = Failure(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from api.data_sets.schemas import ProposalReason
-from api.inspection.background_inspector import BackgroundResult
+from api.inspecting.background_inspector import BackgroundResult
 from segdec.config import GOOD, ModelConfig
 from segdec.images import encode_png
 from segdec.inference.postprocessing import Prediction

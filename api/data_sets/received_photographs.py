@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, select, update
 
 from api.data_sets.new_file import NewFile
+from api.data_sets.tables import data_set_files
 from api.inference.memory_budget import BYTES_PER_PIXEL, MemoryBudget, PhotographCost
-from api.inspection.encoded_photograph import EncodedPhotograph
-from api.records.tables import data_set_files
+from api.inspecting.encoded_photograph import EncodedPhotograph
 from api.settings import Settings
 from segdec.images import MAX_PIXEL_LIMIT, CheckSize, Photograph, decode_image
 

@@ -14,13 +14,13 @@ from api.data_sets.new_file import NewFile
 from api.data_sets.photographs import AddedPhotograph, NewPhotograph, add_photograph, find_photograph
 from api.data_sets.schemas import AddedParts
 from api.errors import RequestError
-from api.records.filters import Filters
-from api.records.queries import add_audit_entry, with_pictures
-from api.records.review.corrected_masks import number_classes
-from api.records.review.reviews import record_not_found
-from api.records.search import list_inspections
-from api.records.storage.pictures import PictureStore
-from api.records.tables import inspections
+from api.record.filters import Filters
+from api.record.queries import add_audit_entry, with_pictures
+from api.record.record_view import record_not_found
+from api.record.search import list_inspections
+from api.record.storage.pictures import PictureStore
+from api.record.tables import inspections
+from api.review.corrected_masks import number_classes
 from segdec.config import GOOD
 from segdec.mask_decoding import unpack_mask
 from segdec.runtime.identifiers import UNSURE

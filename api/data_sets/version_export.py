@@ -20,10 +20,10 @@ from api.data_sets.class_masks import IGNORED, NAME
 from api.data_sets.names import IGNORE
 from api.data_sets.versions import Entry, ExportedVersion, list_files, read_manifest
 from api.errors import RequestError
-from api.records.coco_regions import find_regions
-from api.records.record_files import get_file
-from api.records.storage.pictures import PictureStore
-from api.records.zip_stream import ZipStream
+from api.record.coco_regions import find_regions
+from api.record.record_files import get_file
+from api.record.storage.pictures import PictureStore
+from api.record.zip_stream import ZipStream
 from segdec.config import GOOD
 from segdec.images import MAX_PIXEL_LIMIT, decode_mask_values
 

@@ -18,14 +18,9 @@ from api.data_sets.names import IGNORE
 from api.data_sets.new_file import NewFile
 from api.data_sets.schemas import Version, VersionCounts, VersionList
 from api.data_sets.splits import Placement, place_photographs
+from api.data_sets.tables import data_set_annotations, data_set_files, data_set_photographs, data_set_versions
 from api.errors import RequestError
-from api.records.queries import add_audit_entry
-from api.records.tables import (
-    data_set_annotations,
-    data_set_files,
-    data_set_photographs,
-    data_set_versions,
-)
+from api.record.queries import add_audit_entry
 
 MANIFEST_FORMAT = "jsonl"
 PHOTOGRAPHS, MASKS = "photographs", "masks"

@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection, RowMapping, func, select
 
-from api.records.events import verdict_of
-from api.records.filters import start_of_hour
-from api.records.line.line_queries import COLUMNS, by_hour, count_labels, is_inspected, last_inspection
-from api.records.line.shifts import ShiftPlan
-from api.records.tables import hours, inspections, misses
+from api.line.line_queries import COLUMNS, by_hour, count_labels, is_inspected, last_inspection
+from api.record.events import verdict_of
+from api.record.filters import start_of_hour
+from api.record.shifts import ShiftPlan
+from api.record.tables import hours, inspections, misses
 
 RECENT = timedelta(days=7)
 """After a start, stations without an inspection in this time are not shown; the newest come first."""

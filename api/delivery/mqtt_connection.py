@@ -15,7 +15,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
 from api.delivery.sink import DeliveryError, FailureCause
-from api.records.events import MEDIA_TYPE
+from api.record.events import MEDIA_TYPE
 
 CONNECT_S = 10.0
 KEEPALIVE_S = 30

@@ -10,7 +10,7 @@ from asyncua import Node, Server, ua
 
 from api.delivery.escaping import escape_name
 from api.delivery.line_state import MAX_STATIONS, StationState
-from api.records.events import verdict_of
+from api.record.events import verdict_of
 
 NAMESPACE = "urn:segdec:line"
 ROOT = "segdec"

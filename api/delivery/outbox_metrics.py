@@ -7,7 +7,7 @@ from functools import partial
 from prometheus_client import Counter, Gauge
 
 from api.metrics import Metrics
-from api.records.outbox_queries import Backlog
+from api.record.outbox_queries import Backlog
 
 RESULTS = ("delivered", "refused", "failed", "unreachable")
 """Results of an attempt: acknowledged; rejected permanently; failed, maybe because of the event; receiver not

@@ -8,8 +8,8 @@ from typing import TypeVar, TypeVarTuple
 
 from sqlalchemy import Connection, Engine
 
-from api.records.database import write_transaction
-from api.records.outbox_queries import move_delivered
+from api.database.database import write_transaction
+from api.record.outbox_queries import move_delivered
 
 Args = TypeVarTuple("Args")
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from api.delivery.opcua_access import CheckLogin, OpcUaAccess, opcua_access
 from api.metrics import Metrics
-from api.records.recording import explain_missing_group
+from api.record.recording import explain_missing_group
 from api.settings import Settings
 from segdec.errors import ConfigError
 
@@ -77,12 +77,12 @@ def create_receivers(
     if not any((settings.outbox_webhook, settings.outbox_mqtt, settings.outbox_jsonl)):
         return Receivers(opcua=opcua)
     with explain_missing_group():
+        from api.database.database import open_database
         from api.delivery.delivery import Delivery
         from api.delivery.outbox_metrics import OutboxMetrics
         from api.delivery.sender import DeliveryRules
         from api.delivery.sinks import create_sinks
-        from api.records.database import open_database
-        from api.records.initialization import database_url
+        from api.record.initialization import database_url
 
         sinks = create_sinks(settings)
         names = tuple(sink.name for sink in sinks)
@@ -100,8 +100,8 @@ def _create_opcua(endpoint: str, settings: Settings, metrics: Metrics, access: O
         )
     pair = None if certificate is None or key is None else (certificate, key)
     with explain_missing_group():
-        from api.records.database import open_database
-        from api.records.initialization import database_url
+        from api.database.database import open_database
+        from api.record.initialization import database_url
 
         engine = open_database(database_url(settings.record_database, settings.record_folder))
     with explain_missing_group("opcua"):

@@ -20,9 +20,9 @@ from api.delivery.outbox_metrics import OutboxMetrics
 from api.delivery.outbox_store import OutboxStore
 from api.delivery.sink import DeliveryError, OutboxMessage, Sink
 from api.delivery.sink_lock import SinkLock
-from api.records import outbox_queries as queries
-from api.records.inspection import Row
-from api.records.queries import add_audit_entry
+from api.record import outbox_queries as queries
+from api.record.inspection import Row
+from api.record.queries import add_audit_entry
 
 POLL_S = 0.25
 """Seconds between two polls."""

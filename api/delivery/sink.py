@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from api.records.events import TYPE_PREFIX
-from api.records.inspection import Row
+from api.record.events import TYPE_PREFIX
+from api.record.inspection import Row
 
 FailureCause = Literal["refused", "failed", "unreachable"]
 """Cause of a failure: the event, maybe the event, or connection and receiver."""

@@ -4,7 +4,7 @@ import zlib
 
 from sqlalchemy import Connection, Engine, text
 
-from api.records.database import WRITE_LOCK
+from api.database.database import WRITE_LOCK
 
 KEEPALIVE = {"tcp_keepalives_idle": 10, "tcp_keepalives_interval": 5, "tcp_keepalives_count": 3}
 """After 25 s without an answer PostgreSQL ends the session of a dead machine, and another service sends."""

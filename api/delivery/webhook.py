@@ -11,7 +11,7 @@ import httpx
 import standardwebhooks
 
 from api.delivery.sink import DeliveryError, FailureCause, OutboxMessage
-from api.records.events import MEDIA_TYPE
+from api.record.events import MEDIA_TYPE
 from segdec import __version__
 from segdec.errors import ConfigError
 from segdec.webhooks import read_secret

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from api.labelling.clicks import Click
-from api.labelling.segmenter import Mask
+from api.labelling.segmenter import ClickSegmenter, Mask
+from api.labelling.windows import Image
 
 MAX_BYTES = 2**28
 """Size of the prepared photographs with their features; the latest one stays in any case."""
@@ -22,9 +23,14 @@ class Segmenter(Protocol):
 
 
 class OpenPhotographs:
-    """Keeps the photographs that were used last prepared, so that a click takes little time."""
+    """Keeps the photographs that were used last prepared, so that a click takes little time.
+
+    Attributes:
+        make_segmenter: Prepares a photograph, uint8 [H, W, C], for clicks.
+    """
 
     def __init__(self) -> None:
+        self.make_segmenter: Callable[[Image], Segmenter] = ClickSegmenter
         self._segmenters: OrderedDict[bytes, Segmenter] = OrderedDict()
         self._opening = asyncio.Lock()
 

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 
 from api.accounts.keys import Keyring
 from api.errors import RequestError
+from api.inspecting.service import InspectionService
 from api.listener.certificate import load_certificate, tls_options
 from api.models.loader import ModelLoader
 from api.service import Service
@@ -46,8 +47,8 @@ class Reloader:
         if self._tls is not None:
             await _log("certificate", self._reload_certificate(self._tls))
         service: Service | None = self._app.state.service
-        if service is not None and service.loader is not None:
-            await _log("models", _reload_models(service, service.loader))
+        if service is not None and (loader := service.inspection.loader) is not None:
+            await _log("models", _reload_models(service.inspection, loader))
 
     async def _reload_keys(self) -> None:
         keyring: Keyring = self._app.state.keyring
@@ -60,7 +61,7 @@ class Reloader:
         load_certificate(Path(pair["ssl_certfile"]), Path(pair["ssl_keyfile"]), tls)
 
 
-async def _reload_models(service: Service, loader: ModelLoader) -> None:
+async def _reload_models(service: InspectionService, loader: ModelLoader) -> None:
     """Reloads every model that is on disk or served, one after the other."""
     names = await asyncio.to_thread(loader.store.names)
     served = {model.identity.name for model in service.models.all()}

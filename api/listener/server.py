@@ -81,7 +81,7 @@ class DrainingServer(uvicorn.Server):
         if counter % TICKS_PER_SECOND == 0:
             self._open_files.check()
             if self.app.state.service:
-                self._check(self.app.state.service.watchdog)
+                self._check(self.app.state.service.inspection.watchdog)
         self.should_exit = self.should_exit or time.monotonic() >= self._stop_at
         return await super().on_tick(counter)
 
@@ -208,7 +208,7 @@ async def _start_and_reload(
     except BaseException:
         server.should_exit = True
         raise
-    identities = [model.identity for model in service.models.all()]
+    identities = [model.identity for model in service.inspection.models.all()]
     models = ", ".join(f"{model.name} {model.version}" for model in identities) or "no model yet"
     print(f"Serving {models} at {url_of(listener, server.config.is_ssl)}", flush=True)
     with suppress(RequestError):  # the record cannot be read now, which is logged

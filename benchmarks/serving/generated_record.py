@@ -17,18 +17,18 @@ import cv2
 import numpy as np
 from sqlalchemy import Connection, Engine, Table, func, insert, select, text, update
 
-from api.records.database import migrate, write_transaction
-from api.records.filters import start_of_hour
-from api.records.initialization import PICTURES
-from api.records.inspection import Row
-from api.records.queries import add_hour_counts
-from api.records.review.review_queue import PRIORITY_BY_REASON, enqueue
-from api.records.review.sampling_counts import add_sampling_counts
-from api.records.sampling import SamplingPolicy
-from api.records.storage.pictures import STORE_ID
-from api.records.storage.retention_class import RetentionClass
-from api.records.tables import inspections, pictures, store
-from api.records.tagging import add_tags
+from api.database.database import migrate, write_transaction
+from api.record.filters import start_of_hour
+from api.record.initialization import PICTURES
+from api.record.inspection import Row
+from api.record.queries import add_hour_counts
+from api.record.review_queue import PRIORITY_BY_REASON, enqueue
+from api.record.sampling import SamplingPolicy
+from api.record.sampling_counts import add_sampling_counts
+from api.record.storage.pictures import STORE_ID
+from api.record.storage.retention_class import RetentionClass
+from api.record.tables import inspections, pictures, store
+from api.record.tagging import add_tags
 from api.settings import Settings
 from segdec.images import encode_png
 from segdec.imaging.run_lengths import encode_run_lengths

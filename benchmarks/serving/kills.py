@@ -23,7 +23,7 @@ from typing import Any, Self
 import numpy as np
 
 from api.accounts.keys import make_key
-from api.training_jobs.jobs import ENDED
+from api.training.jobs import ENDED
 from benchmarks.environments import start_process
 from benchmarks.harness import Target, benchmark_parser, finish
 from benchmarks.serving.joint_kills import (

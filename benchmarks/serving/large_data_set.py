@@ -22,11 +22,11 @@ from sqlalchemy import Connection, insert
 
 from api.data_sets.data_set_store import FOLDER
 from api.data_sets.definitions import create_data_set
-from api.records.database import open_database, write_transaction
-from api.records.initialization import DATABASE, initialize_record
-from api.records.storage.pictures import FolderPictures
-from api.records.stored_files import check_same_record
-from api.records.tables import data_set_annotations, data_set_files, data_set_photographs
+from api.data_sets.tables import data_set_annotations, data_set_files, data_set_photographs
+from api.database.database import open_database, write_transaction
+from api.record.initialization import DATABASE, initialize_record
+from api.record.storage.pictures import FolderPictures
+from api.record.stored_files import check_same_record
 from benchmarks.harness import Target, benchmark_parser, finish
 from benchmarks.serving.stub_service import start_stub
 from segdec.errors import RunError

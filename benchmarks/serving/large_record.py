@@ -22,8 +22,8 @@ from itertools import product
 from pathlib import Path
 from urllib.parse import urlencode
 
-from api.records.database import open_database
-from api.records.initialization import DATABASE
+from api.database.database import open_database
+from api.record.initialization import DATABASE
 from benchmarks.harness import Target, benchmark_parser, finish
 from benchmarks.serving.generated_record import (
     BEGIN,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from api.records.database import open_database
-from api.records.initialization import DATABASE
+from api.database.database import open_database
+from api.record.initialization import DATABASE
 from benchmarks.harness import Target, benchmark_parser, finish
 from benchmarks.serving.generated_record import write_record
 from benchmarks.serving.large_record import KEEP

@@ -25,7 +25,7 @@ MODULE = "benchmarks.serving.stub_training"
 
 def serve(flags: Sequence[str]) -> None:
     """Runs the service; a lost worker's job waits again after `LEASE_S`."""
-    from api.training_jobs import workers
+    from api.training import workers
 
     workers.LEASE_DURATION = timedelta(seconds=LEASE_S)  # before other modules import it
     from api.__main__ import main as run_service

@@ -9,17 +9,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 import api
-from api.routes import pages
+from api import page_routes as pages
+from api.http import page_list
 from tests.api.javascript_texts import texts_of
 
 ATTRIBUTES = ("title", "placeholder", "aria-label", "alt", "data-text")
 """As in `language.js`."""
 WORD = re.compile(r"[^\W\d_]{2}")
 PAGES = (
-    *(pages.INSPECTION, pages.LINE, pages.REVIEW, pages.PARTS),
-    *(pages.TRENDS, pages.DATA_SETS, pages.MODELS, pages.CHANGES, pages.PART, pages.SETTINGS),
-    pages.LABEL,
-    pages.TRAIN,
+    *(page_list.INSPECTION, page_list.LINE, page_list.REVIEW, page_list.PARTS),
+    *(
+        page_list.TRENDS,
+        page_list.DATA_SETS,
+        page_list.MODELS,
+        page_list.CHANGES,
+        page_list.PART,
+        page_list.SETTINGS,
+    ),
+    page_list.LABEL,
+    page_list.TRAIN,
 )
 FUNCTIONS = {"translate": 1, "translateCount": 2, "translate_count": 2, "sentence": 1, "countedSentence": 2}
 """Functions that translate, with the number of texts that they are passed."""
@@ -40,7 +48,9 @@ class EnglishText(NamedTuple):
 def english_texts() -> Iterator[EnglishText]:
     """Yields all texts that are translated."""
     for page in PAGES:
-        yield from texts_of_html(pages.render(page, [*PAGES, pages.API], pages.ZONE_AND_ACCOUNT), page.folder)
+        yield from texts_of_html(
+            pages.render(page, [*PAGES, page_list.API], pages.ZONE_AND_ACCOUNT), page.folder
+        )
     for path in SCRIPTS:
         yield from texts_of_script(path.read_text("utf-8"), str(path.relative_to(API)))
     for path in sorted(API.rglob("*.py")):

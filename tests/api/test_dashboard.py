@@ -9,10 +9,10 @@ import pytest
 from api.delivery.outbox_metrics import OutboxMetrics
 from api.inference.memory_budget import MemoryBudget
 from api.inference.network_cost import NetworkCost
-from api.inspection.memory_metrics import MemoryMetrics
+from api.inspecting.memory_metrics import MemoryMetrics
+from api.inspecting.shadow.shadow_metrics import ShadowMetrics
 from api.metrics import STEPS, Metrics
-from api.records.record_metrics import RecordMetrics
-from api.shadow.shadow_metrics import ShadowMetrics
+from api.record.record_metrics import RecordMetrics
 from segdec.schemas import ModelIdentity
 
 FILE = Path(__file__).parents[2] / "deploy" / "grafana" / "segdec.json"

@@ -53,8 +53,8 @@ def session(part: bytes) -> Session:
             for answer in send_image(client, image.data, number)
         ]
         afterwards = client.post("/v1/predict", content=part, headers=PNG)
-        service = app.state.service
-        admitted = (service.queue.admitted, service.uploads.admitted, service.inference_thread.waiting)
+        service, bodies = app.state.service.inspection, app.state.service.bodies
+        admitted = (service.queue.admitted, bodies.uploads.admitted, service.inference_thread.waiting)
     return Session(requests, images, afterwards, admitted)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from babel import Locale
 
-from api.catalogues import DEFAULT, read_catalogues
-from api.records.language import ENGLISH, find_language
+from api.messages.catalogues import DEFAULT, read_catalogues
+from api.messages.language import ENGLISH, find_language
 from segdec.errors import ConfigError
 from tests.api.javascript_texts import texts_of
 from tests.api.page_texts import (

@@ -11,7 +11,7 @@ from api.logs import make_formatter
 
 def render(log_format: Literal["text", "json"], message: str, *arguments: object, **words: Any) -> str:
     """What the log says of one record."""
-    name, exc_info = "api.middleware.access", words.pop("exc_info", None)
+    name, exc_info = "api.http.middleware.access", words.pop("exc_info", None)
     place = (name, logging.INFO, "file.py", 1)
     record = logging.getLogger(name).makeRecord(*place, message, arguments, exc_info, extra=words)
     return make_formatter(log_format).format(record)
@@ -30,7 +30,7 @@ def test_json_holds_message_and_fields():
     assert record == {
         "event": "took 3 ms",
         "level": "info",
-        "logger": "api.middleware.access",
+        "logger": "api.http.middleware.access",
         "path": "/v1/predict",
         "status": 200,
         "score": 0.25,
@@ -41,7 +41,7 @@ def test_text_is_one_line_with_its_fields():
     line = render("text", "request", path="/v1/predict", status=200, key="line-1")
     time, rest = line.split(" ", 1)
     assert time.endswith("Z")
-    assert rest == "INFO request path=/v1/predict status=200 key=line-1 logger=api.middleware.access"
+    assert rest == "INFO request path=/v1/predict status=200 key=line-1 logger=api.http.middleware.access"
 
 
 @pytest.mark.parametrize("sign", ["\n", "\x1b", "\x85", "\u2028", "\ud800"])
@@ -56,7 +56,7 @@ def test_values_cannot_start_a_line(log_format, sign):
 def test_values_cannot_add_a_field(value):
     line = render("text", "request", path=value)
     quoted, end = json.JSONDecoder().raw_decode(line.split(" path=")[1])
-    assert (quoted, line.split(" path=")[1][end:]) == (value, " logger=api.middleware.access")
+    assert (quoted, line.split(" path=")[1][end:]) == (value, " logger=api.http.middleware.access")
 
 
 def test_traceback_is_indented_in_text_and_one_line_in_json():

@@ -18,12 +18,12 @@ CODE_POSITIONS = {
 """Functions that make an error, or what is stored about one, with the position of its code."""
 COMPUTED = {
     # A code that is passed on is stated elsewhere.
-    "api/causes.py": {"self.code": [], "error.code": []},
+    "api/messages/causes.py": {"self.code": [], "error.code": []},
     "api/data_sets/proposal_job.py": {"error.code": []},
     "api/errors.py": {"code": [], "error.code": []},
-    "api/inspection/encoded_photograph.py": {"error.code": []},
-    "api/protocol_v2/input_tensors.py": {"code": ["bad_parameter", "bad_json"]},
-    "api/routes/v2.py": {"error.code": []},
+    "api/inspecting/encoded_photograph.py": {"error.code": []},
+    "api/inspecting/protocol_v2/input_tensors.py": {"code": ["bad_parameter", "bad_json"]},
+    "api/inspecting/protocol_v2/v2_routes.py": {"error.code": []},
     "datasets/causes.py": {"error.code": []},
     # These are stated here.
     "api/accounts/access.py": {"f'{key_role}_off'": ["review_off", "admin_off", "predict_off", "train_off"]},
@@ -38,17 +38,17 @@ COMPUTED = {
             "shape_unusable",
         ]
     },
-    "api/inspection/admission.py": {"self.code": ["log_ins_full", "queue_full", "exports_full"]},
-    "api/middleware/cross_site.py": {"CODE": ["cross_site"]},
+    "api/http/admission.py": {"self.code": ["log_ins_full", "queue_full", "exports_full"]},
+    "api/http/middleware/cross_site.py": {"CODE": ["cross_site"]},
     "api/models/file_update.py": {
         "f'{self.kind}_changed'": ["labels_changed", "thresholds_changed"],
         "f'{self.kind}_fixed'": ["labels_fixed", "thresholds_fixed"],
     },
     "api/models/labels.py": {"code": ["no_candidate", "no_previous"]},
-    "api/records/record.py": {"f'picture_{state}'": ["picture_expiring", "picture_expired", "picture_lost"]},
-    "api/routes/training_jobs.py": {"code": ["no_report", "no_predictions"]},
-    "api/routes/training_workers.py": {"leased.code": ["worker_version", "worker_has_job"]},
-    "api/service.py": {"code": ["draining", "stalled", "not_ready"]},
+    "api/record/record.py": {"f'picture_{state}'": ["picture_expiring", "picture_expired", "picture_lost"]},
+    "api/training/job_routes.py": {"code": ["no_report", "no_predictions"]},
+    "api/training/worker_routes.py": {"leased.code": ["worker_version", "worker_has_job"]},
+    "api/inspecting/service.py": {"code": ["draining", "stalled", "not_ready"]},
     "segdec/imaging/integrity.py": {"code": ["truncated_image", "corrupt_image"]},
     "segdec/imaging/tiff_directory.py": {"code": ["corrupt_image", "too_many_pixels", "unsupported_type"]},
     "segdec/imaging/tiff_samples.py": {

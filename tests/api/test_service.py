@@ -44,4 +44,4 @@ def test_model_that_cannot_run_does_not_become_ready(serve, app, predictor):
     predictor.failure = RuntimeError("broken")
     with pytest.raises(RuntimeError, match="broken"), serve(app):
         pass
-    assert not app.state.service.ready
+    assert not app.state.service.inspection.ready

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from api.records.database import open_database
-from api.records.tables import inspections
+from api.database.database import open_database
+from api.record.tables import inspections
 from segdec.images import encode_png
 from tests.api.conftest import ROOT
-from tests.api.records.recording_clients import RecordingService
+from tests.api.record.recording_clients import RecordingService
 
 FILES = 60
 KILLS = 8

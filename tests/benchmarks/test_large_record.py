@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import select
 
-from api.records.database import open_database
-from api.records.filters import Filters, id_range
-from api.records.tables import draws, hours, inspections, pictures, review_queue, store, tags
+from api.database.database import open_database
+from api.record.filters import Filters, id_range
+from api.record.tables import draws, hours, inspections, pictures, review_queue, store, tags
 from benchmarks.serving import generated_record, large_record
 
 TABLES = (inspections, pictures, hours, draws, review_queue, store, tags)

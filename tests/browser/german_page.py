@@ -6,7 +6,7 @@ from functools import cache
 
 from playwright.sync_api import Page
 
-from api.catalogues import read_catalogues
+from api.messages.catalogues import read_catalogues
 
 WORD = re.compile(r"[^\W\d_]{2}")
 COLLECT = """() => {

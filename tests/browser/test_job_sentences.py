@@ -12,7 +12,7 @@ from tests.browser.german_page import translate_sentences
 
 ROOT = Path(__file__).parents[2]
 MODULES = (
-    *("api/training_jobs/job_events.py", "api/training_jobs/jobs.py", "api/training_jobs/leases.py"),
+    *("api/training/job_events.py", "api/training/jobs.py", "api/training/leases.py"),
     "training/worker/job_run.py",
 )
 POSITIONS = {

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from api.records.schemas import (
+from api.line.schemas import (
     ChartHour,
     DefectChart,
     LineCounts,

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from api.accounts.passwords import hash_password
 from api.accounts.users import add_user, link_path, make_link
 from api.app import create_app
-from api.records.database import open_database, write_transaction
+from api.database.database import open_database, write_transaction
 from api.settings import Settings
 from segdec.images import encode_png
 from tests.api.accounts.openid_provider import CLIENT, Provider, running

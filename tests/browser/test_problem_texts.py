@@ -7,7 +7,6 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from api.causes import Cause, Failure
 from api.data_sets.imports import INTERRUPTED
 from api.data_sets.job_schemas import (
     DataSetCheck,
@@ -18,7 +17,8 @@ from api.data_sets.job_schemas import (
     ImportResult,
     ProposalRun,
 )
-from api.training_jobs.schemas import ProposalOrder, ProposalTraining, TrainingWorker, TrainingWorkerList
+from api.messages.causes import Cause, Failure
+from api.training.schemas import ProposalOrder, ProposalTraining, TrainingWorker, TrainingWorkerList
 from segdec.schemas import AnswerPart
 from tests.browser.conftest import serving
 from tests.browser.german_page import translate_sentences

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Page, Route, expect
 
-from api.records.initialization import DATABASE
+from api.record.initialization import DATABASE
 from segdec.artifact import TrainingPhotographs
 from segdec.images import encode_png
 from tests.browser.conftest import KEY, RunningService, Visit, contrast, part_image, serving

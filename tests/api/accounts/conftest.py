@@ -4,7 +4,7 @@ import pytest
 
 from api.accounts import passwords
 from api.accounts.users import add_user
-from api.records.database import write_transaction
+from api.database.database import write_transaction
 
 ADMIN, PASSWORD = "anna", "correct horse battery"
 

@@ -5,10 +5,9 @@ import asyncio
 import httpx
 import pytest
 
-from api.accounts import access
+from api.accounts import access, session_routes
 from api.errors import RequestError
-from api.routes import session as session_routes
-from api.routes.rate_limit import RateLimiter
+from api.http.rate_limit import RateLimiter
 from tests.api.accounts.conftest import ADMIN, PASSWORD
 from tests.api.conftest import PNG
 

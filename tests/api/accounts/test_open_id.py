@@ -8,7 +8,7 @@ import httpx
 import pytest
 from joserfc.jwk import RSAKey
 
-from api.routes.rate_limit import RateLimiter
+from api.http.rate_limit import RateLimiter
 from api.settings import read_settings
 from segdec.errors import ConfigError
 from tests.api.accounts.openid_provider import CLIENT, SECRET, Provider, query_of, running

@@ -6,10 +6,11 @@ import pytest
 from sqlalchemy import select, update
 
 from api.accounts import log_in, sessions
+from api.accounts.tables import failed_log_ins, users
 from api.accounts.users import make_link, set_password
+from api.database.database import write_transaction
 from api.errors import RequestError
-from api.records.database import write_transaction
-from api.records.tables import audit, failed_log_ins, users
+from api.record.tables import audit
 from tests.api.accounts.conftest import ADMIN
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

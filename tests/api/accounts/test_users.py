@@ -7,9 +7,9 @@ from sqlalchemy import select
 
 from api.accounts import user_command, users
 from api.accounts.passwords import hash_password, is_password
+from api.database.database import write_transaction
 from api.errors import RequestError
-from api.records.database import write_transaction
-from api.records.tables import audit
+from api.record.tables import audit
 from segdec.errors import ConfigError
 from tests.api.accounts.conftest import ADMIN, PASSWORD
 

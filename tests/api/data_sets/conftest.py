@@ -2,10 +2,11 @@ import pytest
 from sqlalchemy import insert
 
 from api.data_sets.definitions import create_data_set
-from api.records.database import write_transaction
-from api.records.storage.pictures import FolderPictures
-from api.records.stored_files import check_same_record
-from api.records.tables import data_set_files, store
+from api.data_sets.tables import data_set_files
+from api.database.database import write_transaction
+from api.record.storage.pictures import FolderPictures
+from api.record.stored_files import check_same_record
+from api.record.tables import store
 from tests.api.data_sets.filled_data_set import NOW, FilledDataSet
 
 

@@ -10,10 +10,10 @@ from api.data_sets.annotations import NewAnnotation, annotate
 from api.data_sets.class_masks import make_class_mask
 from api.data_sets.new_file import NewFile
 from api.data_sets.photographs import AddedPhotograph, NewPhotograph, add_photograph
+from api.data_sets.tables import data_set_files
 from api.data_sets.versions import create_version, take_snapshot
-from api.records.storage.pictures import PictureStore
-from api.records.stored_files import store_with_rows
-from api.records.tables import data_set_files
+from api.record.storage.pictures import PictureStore
+from api.record.stored_files import store_with_rows
 from segdec.images import encode_png
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from api.records.stored_files import store_with_rows
-from api.records.tables import data_set_files
+from api.data_sets.tables import data_set_files
+from api.record.stored_files import store_with_rows
 
 
 class LocalStore:

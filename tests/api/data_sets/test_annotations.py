@@ -8,8 +8,8 @@ from sqlalchemy.exc import DBAPIError
 from api.data_sets.annotations import find_mask, list_annotations
 from api.data_sets.class_masks import make_class_mask, read_class_mask
 from api.data_sets.photographs import PhotographFilters, list_photographs, remove_photograph
+from api.database.database import write_transaction
 from api.errors import RequestError
-from api.records.database import write_transaction
 from segdec.errors import ImageError
 from segdec.images import decode_mask_values, encode_png
 from tests.api.data_sets.filled_data_set import CLASSES, HEIGHT, NOW, WIDTH, mask_of

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from api.causes import Cause, Failure
 from api.data_sets.checks import INTERRUPTED, finish_check, keep_check_alive, show_check, start_check
 from api.errors import RequestError
+from api.messages.causes import Cause, Failure
 from tests.api.data_sets.filled_data_set import NOW
 
 

@@ -14,18 +14,18 @@ from api.data_sets.deletion import delete_data_set, delete_unused_files
 from api.data_sets.imports import finish_import, show_import, start_import
 from api.data_sets.job_schemas import ImportResult
 from api.data_sets.job_states import ALIVE_S
-from api.errors import RequestError
-from api.records.database import write_transaction
-from api.records.tables import (
-    audit,
+from api.data_sets.tables import (
     data_set_annotations,
     data_set_files,
     data_set_photographs,
     data_set_versions,
     deleted_data_sets,
 )
-from api.training_jobs.job_deletion import delete_job
-from api.training_jobs.jobs import NewJob, cancel_job, create_job
+from api.database.database import write_transaction
+from api.errors import RequestError
+from api.record.tables import audit
+from api.training.job_deletion import delete_job
+from api.training.jobs import NewJob, cancel_job, check_no_training, create_job
 from tests.api.data_sets.filled_data_set import NOW, mask_of, photograph_file
 
 TABLES = (data_set_photographs, data_set_annotations, data_set_versions)
@@ -51,6 +51,7 @@ def labelled(filled):
 
 
 def delete(filled, name="Brackets", now=NOW):
+    filled.write(check_no_training)
     filled.write(delete_data_set, name, "Eve", now)
 
 

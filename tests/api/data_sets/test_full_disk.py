@@ -2,11 +2,10 @@
 
 import hashlib
 
-from tests.api.conftest import PNG
+from tests.api.conftest import PNG, problem
 from tests.api.data_sets.filled_data_set import photograph_file
 from tests.api.engineer_client import EngineerClient
-from tests.api.records.small_disk import fill
-from tests.api.routes.conftest import problem
+from tests.api.record.small_disk import fill
 
 
 def test_a_full_disk_refuses_photographs_and_keeps_those_that_it_has(disk):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from api.causes import JobError
 from api.data_sets import import_program
 from api.data_sets.import_program import ProgramLimits, run_datasets
+from api.messages.causes import JobError
 from datasets.layouts.toy import write_toy
 
 LIMITS = ProgramLimits(seconds=120, memory_bytes=4_000_000_000)

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from api.causes import Cause, JobError
 from api.data_sets import archive_import, background_jobs, imports
 from api.data_sets.annotations import NewAnnotation, annotate
 from api.data_sets.archive_import import ArchiveImport, ArchiveOptions
@@ -24,10 +23,12 @@ from api.data_sets.definitions import show_data_set
 from api.data_sets.import_program import ERROR, ProgramLimits, read_cause
 from api.data_sets.imports import INTERRUPTED, list_imports, show_import, start_import
 from api.data_sets.photographs import PhotographFilters, list_photographs, remove_photograph
+from api.data_sets.tables import data_set_photographs
 from api.data_sets.versions import read_manifest, take_snapshot
+from api.database.database import write_transaction
 from api.errors import RequestError
-from api.records.database import write_transaction
-from api.records.tables import audit, data_set_photographs
+from api.messages.causes import Cause, JobError
+from api.record.tables import audit
 from datasets.__main__ import main
 from datasets.loading import load_dataset
 from segdec.images import decode_mask_values

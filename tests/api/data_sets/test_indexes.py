@@ -6,8 +6,8 @@ from api.data_sets.definitions import show_data_set
 from api.data_sets.photographs import PhotographFilters, find_missing, list_photographs
 from api.data_sets.versions import find_file, take_snapshot
 from tests.api.data_sets.filled_data_set import NOW, photograph_file
-from tests.api.records.databases import sqlite_only
-from tests.api.records.query_plans import explain
+from tests.api.record.databases import sqlite_only
+from tests.api.record.query_plans import explain
 
 QUERIES = {
     "a page": (list_photographs, PhotographFilters(), 7, 100, NOW),

@@ -15,7 +15,7 @@ import pytest
 from segdec.images import encode_png
 from tests.api.conftest import PNG
 from tests.api.data_sets.filled_data_set import mask_of
-from tests.api.records.recording_clients import RecordingService
+from tests.api.record.recording_clients import RecordingService
 from tests.marks import slow_case
 
 CLIENTS = 3

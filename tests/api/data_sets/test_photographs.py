@@ -19,10 +19,10 @@ from api.data_sets.photographs import (
     list_photographs,
     remove_photograph,
 )
+from api.database.database import write_transaction
 from api.errors import RequestError
-from api.records.audit_view import list_changes
-from api.records.database import write_transaction
-from api.records.review.leases import LEASE_DURATION
+from api.record.audit_view import list_changes
+from api.review.leases import LEASE_DURATION
 from tests.api.data_sets.filled_data_set import NOW, photograph_file
 
 ADA, BOB = Labeller("tab 1", "Ada"), Labeller("tab 2", "Bob")

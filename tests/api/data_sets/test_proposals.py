@@ -5,9 +5,8 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from sqlalchemy import insert, inspect, select, text
+from sqlalchemy import select
 
-from api.causes import Cause, Failure
 from api.data_sets.definitions import create_data_set
 from api.data_sets.photograph_leases import Labeller, lease_next, lease_photograph
 from api.data_sets.photographs import remove_photograph, show_photograph
@@ -26,18 +25,18 @@ from api.data_sets.proposals import (
     start_run,
 )
 from api.data_sets.proposed_labels import NewProposal, find_value, make_proposal, measure_distance
+from api.data_sets.tables import data_set_photographs as photographs
+from api.database.database import write_transaction
 from api.errors import RequestError
-from api.inspection.background_inspector import BackgroundResult
-from api.records.database import migrate, write_transaction
-from api.records.tables import data_set_photographs as photographs
-from api.records.tables import data_set_proposals
+from api.inspecting.background_inspector import BackgroundResult
+from api.messages.causes import Cause, Failure
 from segdec.config import Calibration, Thresholds
 from segdec.images import decode_mask_values
 from segdec.schemas import ModelIdentity
 from tests.api.conftest import StubPredictor, part_image
 from tests.api.data_sets.filled_data_set import NOW
-from tests.api.records.databases import sqlite_only
-from tests.api.records.query_plans import explain
+from tests.api.record.databases import sqlite_only
+from tests.api.record.query_plans import explain
 
 BRACKETS = ModelIdentity(name="brackets", version="2", sha256=None)
 SURE = NewProposal("good", 0.01, 4.6, "sure")
@@ -206,26 +205,6 @@ def test_the_order_of_proposals_is_that_of_an_index(filled):
     steps = [step for plan in plans.values() for step in plan]
     assert any("data_set_proposals_by_rank" in step for step in steps)
     assert not [step for step in steps if step.startswith("SCAN data_set") or "TEMP B-TREE" in step]
-
-
-def test_proposals_of_an_earlier_version_keep_their_order(filled):
-    kept = {"sure": 4.0, "uncertain": 0.5, "unlike_training": None}
-    ids = {reason: filled.add(number).id for number, reason in enumerate(kept)}
-    with write_transaction(filled.engine) as connection:
-        for reason, distance in kept.items():
-            facts = {"photograph_id": ids[reason], "data_set_id": filled.id, "made_at": NOW}
-            content = {"reason": reason, "distance": distance, "model": "brackets", "version": "2"}
-            connection.execute(insert(data_set_proposals), {**facts, **content})
-        connection.execute(text("DROP INDEX data_set_proposals_by_rank"))
-        connection.execute(text("ALTER TABLE data_set_proposals DROP COLUMN rank"))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0022'"))
-    migrate(filled.engine)
-    proposals = data_set_proposals.c
-    with filled.engine.connect() as connection:
-        ordered = connection.execute(select(proposals.reason).order_by(proposals.rank)).scalars().all()
-        indexes = {one["name"] for one in inspect(connection).get_indexes("data_set_proposals")}
-    assert ordered == ["unlike_training", "uncertain", "sure"]
-    assert indexes == {"data_set_proposals_by_rank"}
 
 
 # === What a prediction proposes ===

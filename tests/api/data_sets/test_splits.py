@@ -6,14 +6,13 @@ import random
 import zipfile
 
 import pytest
-from sqlalchemy import inspect, select, text
+from sqlalchemy import select
 
 from api.data_sets.photographs import PhotographFilters, list_photographs, remove_photograph
 from api.data_sets.splits import LEFT_OUT, SPLITS, place_photographs
+from api.data_sets.tables import data_set_photographs
 from api.data_sets.version_export import export_version
 from api.data_sets.versions import find_exported, read_manifest, show_version
-from api.records.database import migrate, write_transaction
-from api.records.tables import data_set_photographs
 from datasets import pushing
 from datasets.loading import load_dataset
 from datasets.splitting import SPLIT_WORDS, has_own_split
@@ -150,13 +149,3 @@ def test_a_photograph_gets_a_split_once(filled):
     filled.write(remove_photograph, number, "Ada", NOW)
     assert filled.add(1, split="val").outcome == "restored"
     assert split_of(filled, "1") == "test"
-
-
-def test_photographs_of_an_earlier_version_have_no_split(filled):
-    filled.add(1, part="7")
-    with write_transaction(filled.engine) as connection:
-        connection.execute(text("ALTER TABLE data_set_photographs DROP COLUMN split"))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0023'"))
-    migrate(filled.engine)
-    assert "split" in {one["name"] for one in inspect(filled.engine).get_columns("data_set_photographs")}
-    assert split_of(filled, "1") is None

@@ -7,13 +7,13 @@ from sqlalchemy import event, select
 
 from api.data_sets.new_file import NewFile
 from api.data_sets.photographs import NewPhotograph, PhotographFilters, add_photograph, list_photographs
-from api.records.database import write_transaction
-from api.records.storage.object_pictures import ObjectPictures
-from api.records.stored_files import check_same_record, remove_orphans, store_with_rows
-from api.records.tables import data_set_files
+from api.data_sets.tables import data_set_files
+from api.database.database import write_transaction
+from api.record.storage.object_pictures import ObjectPictures
+from api.record.stored_files import check_same_record, remove_orphans, store_with_rows
 from segdec.errors import ConfigError
 from tests.api.data_sets.filled_data_set import NOW, photograph_file
-from tests.api.records.databases import sqlite_only
+from tests.api.record.databases import sqlite_only
 
 
 def rows_of(engine):

@@ -21,8 +21,8 @@ from api.data_sets.versions import (
     show_version,
     take_snapshot,
 )
+from api.database.database import write_transaction
 from api.errors import RequestError
-from api.records.database import write_transaction
 from datasets.__main__ import main
 from datasets.loading import load_dataset
 from datasets.reading import read

@@ -7,6 +7,7 @@ from typing import Self
 
 from sqlalchemy import Engine, select
 
+from api.database.database import write_transaction
 from api.delivery.backoff import Backoff
 from api.delivery.outbox_metrics import OutboxMetrics
 from api.delivery.outbox_store import OutboxStore
@@ -14,11 +15,10 @@ from api.delivery.sender import DeliveryRules, Sender
 from api.delivery.sink import DeliveryError, OutboxMessage
 from api.delivery.sink_lock import SinkLock
 from api.metrics import Metrics
-from api.records.database import write_transaction
-from api.records.inspection import Row
-from api.records.outbox import Outbox
-from api.records.tables import outbox
-from tests.api.records.filled_record import make_row
+from api.record.inspection import Row
+from api.record.outbox import Outbox
+from api.record.tables import outbox
+from tests.api.record.filled_record import make_row
 
 RULES = DeliveryRules(max_age=timedelta(hours=72), max_messages=1_000_000)
 

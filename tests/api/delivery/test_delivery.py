@@ -8,13 +8,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from sqlalchemy import select
 
+from api.database.database import open_database
 from api.delivery.delivery import Delivery
 from api.delivery.outbox_metrics import OutboxMetrics
-from api.records.database import open_database
-from api.records.tables import inspections, outbox
+from api.record.tables import inspections, outbox
 from tests.api.delivery.outbox_messages import RULES, UNREACHABLE, FakeSink
-from tests.api.records.databases import sqlite_only
-from tests.api.records.recording_clients import Clients, RecordingService
+from tests.api.record.databases import sqlite_only
+from tests.api.record.recording_clients import Clients, RecordingService
 
 
 class Receiver:

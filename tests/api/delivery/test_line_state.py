@@ -6,12 +6,12 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import insert
 
+from api.database.database import write_transaction
 from api.delivery import line_state
 from api.delivery.line_state import LineStateReader
-from api.records import tables
-from api.records.database import write_transaction
-from tests.api.records.databases import sqlite_only
-from tests.api.records.filled_record import make_row, stock
+from api.record import tables
+from tests.api.record.databases import sqlite_only
+from tests.api.record.filled_record import make_row, stock
 
 NOON = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 

@@ -14,11 +14,11 @@ from api.delivery.mqtt import Mqtt, read_mqtt_url, topic_of
 from api.delivery.mqtt_connection import Broker
 from api.delivery.outbox_metrics import OutboxMetrics
 from api.delivery.sink import DeliveryError, OutboxMessage
-from api.records.tables import outbox
+from api.record.tables import outbox
 from segdec.errors import ConfigError
 from tests.api.delivery.brokers import MOSQUITTO, Listener, OwnMosquitto, SmallBroker
 from tests.api.delivery.outbox_messages import RULES, EventSource, Sending
-from tests.api.records.databases import sqlite_only
+from tests.api.record.databases import sqlite_only
 
 CERTIFICATES = Path(__file__).parents[1] / "certificates"
 WHY = "no Mosquitto: Debian's package mosquitto has it"

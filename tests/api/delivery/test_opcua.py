@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from api.database.database import open_database, write_transaction
+from api.database.schema import metadata
 from api.delivery.line_state import LineStateReader
 from api.delivery.opcua_access import OpcUaAccess, opcua_access
 from api.delivery.receivers import create_receivers
-from api.records.database import open_database, write_transaction
-from api.records.tables import metadata
 from api.settings import Settings
 from segdec.errors import ConfigError
 from tests.api.delivery.test_line_state import Day
-from tests.api.records.databases import free_port, sqlite_only
+from tests.api.record.databases import free_port, sqlite_only
 
 CERTIFICATES = Path(__file__).parents[1] / "certificates"
 EVERYBODY = OpcUaAccess(anonymous=True)

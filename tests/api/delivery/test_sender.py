@@ -8,12 +8,12 @@ from sqlalchemy import event as sql_events
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
+from api.database.database import write_transaction
 from api.delivery.sender import MAX_FAILURES, DeliveryRules
 from api.metrics import Metrics
-from api.records import outbox_queries as queries
-from api.records.database import write_transaction
+from api.record import outbox_queries as queries
 from tests.api.delivery.outbox_messages import FAILED, REFUSED, RULES, UNREACHABLE, FakeSink, Sending
-from tests.api.records.databases import sqlite_only
+from tests.api.record.databases import sqlite_only
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import time
 import pytest
 from sqlalchemy import text
 
+from api.database.database import open_database
 from api.delivery.sink_lock import SinkLock
-from api.records.database import open_database
 
 
 @pytest.fixture

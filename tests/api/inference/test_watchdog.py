@@ -119,4 +119,4 @@ def test_service_with_a_lost_engine_is_not_alive(make_app, predictor, part):
     app = make_app(engine_timeout_s=AT_ONCE, engine_lost_s=AT_ONCE)
     with hung(app, predictor, part) as (client, _):
         assert code(client, "/livez") == code(client, "/v2/health/live") == (503, "stalled")
-    assert not app.state.service.watchdog.needs_restart
+    assert not app.state.service.inspection.watchdog.needs_restart

@@ -50,7 +50,7 @@ def test_http_answer_equals_the_prediction(tiny_artifact, bodies):
     with ServiceClient(create_app(Settings(model=tiny_artifact, batch_sizes=(1,)))) as client:
         answers = [client.post("/v1/predict", content=body, headers=PNG).json() for body in bodies]
         [model] = client.get("/v1/models").json()["models"]
-        predictor = client.app.state.service.models.find().predictor
+        predictor = client.app.state.service.inspection.models.find().predictor
     predictions = predictor.predict([decode_image(body, "part").pixels for body in bodies])
     for answer, prediction in zip(answers, predictions, strict=True):
         assert answer["model"] == identity

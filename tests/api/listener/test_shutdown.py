@@ -129,7 +129,7 @@ def test_interrupt_ends_the_service_while_its_engine_hangs(start_stubbed, part, 
 def test_service_with_a_hanging_engine_exits(serve, make_app):
     with serve(make_app(engine_timeout_s=1.0, engine_lost_s=1.0)) as client:
         now = 0.0
-        service = client.app.state.service
+        service = client.app.state.service.inspection
         service.watchdog = Watchdog(1, 1, clock=lambda: now)
         server = DrainingServer(uvicorn.Config(client.app), client.app, drain_delay_s=3600.0)
         with service.watchdog.watch("infer"):

@@ -9,7 +9,7 @@ import pytest
 
 from api.app import create_app
 from api.models import file_update
-from api.records.tables import audit
+from api.record.tables import audit
 from api.settings import Settings
 from segdec.artifact import manifest_sha256, open_artifact
 from segdec.artifact.signatures import generate_key_pair, read_private_key, write_signature

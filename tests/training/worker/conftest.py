@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from segdec import __version__
-from tests.api.training_jobs.training_service import TRAIN_KEY, TrainingService
+from tests.api.training.training_service import TRAIN_KEY, TrainingService
 from training.worker import job_run
 from training.worker.job_run import JobRun
 from training.worker.service_connection import WorkerIdentity

@@ -13,7 +13,7 @@ from api.data_sets.versions import create_version, take_snapshot
 from datasets.layouts.toy import make_sample
 from segdec.images import encode_png
 from tests.api.data_sets.filled_data_set import NOW
-from tests.api.training_jobs.training_service import JOBS
+from tests.api.training.training_service import JOBS
 from tests.training.worker.conftest import IDENTITY
 from training.worker.job_run import JobRun
 from training.worker.trainer_process import fit_command

@@ -7,7 +7,7 @@ import pytest
 
 from tests.api.engineer_client import KEY
 from tests.api.live_server import served
-from tests.api.training_jobs.training_service import JOBS, TrainingService
+from tests.api.training.training_service import JOBS, TrainingService
 from tests.training.worker.test_fit_job import fill
 
 pytest.importorskip("tensorflow")

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from segdec.errors import ConfigError
-from tests.api.training_jobs.training_service import JOBS
+from tests.api.training.training_service import JOBS
 from tests.training.worker.conftest import stub_command
 from tests.training.worker.test_job_run import OnPath, outputs, steps_of
 from training.worker import job_run

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from api.training_jobs.file_sets import UNUSED_AFTER
+from api.training.file_sets import UNUSED_AFTER
 from segdec.artifact import open_artifact
 from segdec.artifact.signatures import TrustedKeys, generate_key_pair, read_private_key
 from segdec.errors import ServiceError
-from tests.api.training_jobs.training_service import JOBS
+from tests.api.training.training_service import JOBS
 from tests.training.worker.conftest import IDENTITY
 from training.worker import job_run, progress
 from training.worker.file_sets import MAX_UPLOADS, upload_and_report
@@ -162,7 +162,7 @@ def test_a_lost_lease_ends_the_training(service, work, capsys):
 
 
 def _lose(connection, job_id):
-    from api.training_jobs.jobs import change_job
+    from api.training.jobs import change_job
 
     change_job(connection, job_id, lease="1" * 32, worker="gpu-2", state="leased")
 
@@ -258,7 +258,7 @@ def test_a_model_is_signed(service, work, tmp_path):
 
 
 async def _write_result(training, job_id, folder):
-    from api.training_jobs.result_model import write_model
+    from api.training.result_model import write_model
 
     await write_model(training, job_id, folder)
 

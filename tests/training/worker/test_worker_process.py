@@ -8,11 +8,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from api.records.database import open_database, write_transaction
-from api.records.tables import training_jobs
+from api.database.database import open_database, write_transaction
+from api.training.tables import training_jobs
 from tests.api.engineer_client import KEY
 from tests.api.live_server import served
-from tests.api.training_jobs.training_service import JOBS, TrainingService
+from tests.api.training.training_service import JOBS, TrainingService
 
 pytest.importorskip("tensorflow")
 pytestmark = pytest.mark.slow

@@ -1,0 +1,133 @@
+"""Lists, adds, changes and removes users of the pages. Served if the service records."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated, TypeVar
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+from starlette.requests import Request
+
+from api.accounts import users
+from api.accounts.passwords import hash_password
+from api.accounts.schemas import LogInLink, UserDetail, UserList
+from api.accounts.session_routes import Password, run_hashing
+from api.errors import document_problems
+from api.http.callers import caller_of
+from api.http.json_body import json_body
+from api.http.request_params import DeadlineDep, RequiredName
+from api.http.roles import require_role
+from api.record.record import Record
+from api.record.record_params import RecordDep
+from api.roles import UserRole
+
+router = APIRouter(prefix="/v1/users", tags=["users"], dependencies=require_role("administrator"))
+T = TypeVar("T")
+UserName = Annotated[RequiredName, Path()]
+PROBLEMS = document_problems(400, 404, 408, 409, 413, 415, 422, 503, 504)
+
+
+class NewUser(BaseModel):
+    """A user to add."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: RequiredName
+    role: UserRole
+    password: Password | None = Field(description="null: a screen, which logs in with a link")
+
+
+class UserChange(BaseModel):
+    """What to change of a user; null: nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    role: UserRole | None = None
+    password: Password | None = None
+
+
+@router.get("", responses=document_problems(503))
+async def list_users(record: RecordDep) -> UserList:
+    """All users."""
+    return await _list(record)
+
+
+@router.post("", responses=PROBLEMS)
+async def add_user(
+    sent: Annotated[NewUser, json_body(NewUser)],
+    request: Request,
+    record: RecordDep,
+    deadline: DeadlineDep,
+) -> UserList:
+    """Adds a user."""
+    name = users.normalise_name(sent.name)
+    password = await _hash(request, sent.password, name, deadline)
+    add = partial(
+        users.add_user,
+        name=name,
+        role=sent.role,
+        password=password,
+        is_screen=password is None,
+        who=caller_of(request),
+        now=datetime.now(UTC),
+    )
+    await _write(request, record, add)
+    request.app.state.access.forget_users()
+    return await _list(record)
+
+
+@router.put("/{name}", responses=PROBLEMS)
+async def change_user(
+    sent: Annotated[UserChange, json_body(UserChange)],
+    name: UserName,
+    request: Request,
+    record: RecordDep,
+    deadline: DeadlineDep,
+) -> UserList:
+    """Changes the role or the password of a user; a new password ends the user's sessions."""
+    password = await _hash(request, sent.password, name, deadline)
+
+    def change(connection: Connection) -> None:
+        if sent.role is not None:
+            users.change_role(connection, name, sent.role, caller_of(request))
+        if password is not None:
+            users.set_password(connection, name, password, caller_of(request))
+
+    await _write(request, record, change)
+    return await _list(record)
+
+
+@router.delete("/{name}", responses=document_problems(404, 409, 503))
+async def remove_user(name: UserName, request: Request, record: RecordDep) -> UserList:
+    """Removes a user, which ends the user's sessions."""
+    await _write(request, record, partial(users.remove_user, name=name, who=caller_of(request)))
+    request.app.state.access.forget_users()
+    return await _list(record)
+
+
+@router.post("/{name}/link", responses=document_problems(404, 409, 503))
+async def make_link(name: UserName, request: Request, record: RecordDep) -> LogInLink:
+    """Makes a link with which a screen logs in, once."""
+    make = partial(users.make_link, name=name, who=caller_of(request), now=datetime.now(UTC))
+    token, expires_at = await _write(request, record, make)
+    return LogInLink(path=users.link_path(token), expires_at=expires_at)
+
+
+async def _write(request: Request, record: Record, change: Callable[[Connection], T]) -> T:
+    """Makes a change if the user who asks for it is still an administrator."""
+
+    def make(connection: Connection) -> T:
+        users.check_still_administrator(connection, request.state.user)
+        return change(connection)
+
+    return await record.write(make)
+
+
+async def _hash(request: Request, password: str | None, name: str, deadline: float) -> str | None:
+    return None if password is None else await run_hashing(request, deadline, hash_password, password, name)
+
+
+async def _list(record: Record) -> UserList:
+    return UserList(users=[UserDetail(**row) for row in await record.read(users.list_users)])

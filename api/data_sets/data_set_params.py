@@ -1,0 +1,35 @@
+"""Parameters and dependencies of the routes of data sets."""
+
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from starlette.responses import Response
+
+from api.data_sets.background_jobs import ImportJobs
+from api.data_sets.data_set_store import DataSetStore
+from api.errors import document_problems
+from api.http.body_schemas import BINARY_SCHEMA
+from api.http.components import component
+from api.http.number_text import MAX_ID, WHOLE_NUMBER
+
+MAX_NUMBER = 2**31 - 1
+"""Largest number of a version."""
+DataSetId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
+ImportId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
+PhotographId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
+VersionNumber = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_NUMBER)]
+AfterId = Annotated[int, WHOLE_NUMBER, Query(ge=0, le=MAX_ID, description="only ids above it")]
+BODY_PROBLEMS = (400, 404, 408, 409, 413, 415, 503, 504)
+
+
+def describe_file(*kinds: str) -> dict[str, Any]:
+    """Returns the part of a route that describes a file as its answer."""
+    content = {kind: {"schema": BINARY_SCHEMA} for kind in kinds}
+    return {
+        "response_class": Response,
+        "responses": {200: {"content": content}, **document_problems(400, 404, 503)},
+    }
+
+
+ImportJobsDep = Annotated[ImportJobs, component(ImportJobs)]
+DataSetsDep = Annotated[DataSetStore, component(DataSetStore)]

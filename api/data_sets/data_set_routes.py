@@ -1,0 +1,172 @@
+"""Data sets: created, listed, changed. Served if the service records."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+from starlette.requests import Request
+
+from api.data_sets import definitions, deletion, recorded_parts
+from api.data_sets.data_set_params import BODY_PROBLEMS, DataSetId, DataSetsDep
+from api.data_sets.photographs import find_missing
+from api.data_sets.schemas import AddedParts, DataSet, DataSetList, MissingPhotographs
+from api.errors import document_problems
+from api.http.callers import author_of
+from api.http.json_body import json_body
+from api.http.number_text import MAX_ID, WHOLE_NUMBER
+from api.http.request_params import RequiredName
+from api.http.roles import require_role
+from api.record.record_params import FiltersDep, RecordDep
+
+router = APIRouter(prefix="/v1/data-sets", tags=["data sets"])
+
+MAX_DIGESTS = 1000
+MISSING_BYTES = 128 * 1024
+"""Largest body that names digests."""
+READ, CHANGE = require_role("reviewer"), require_role("engineer")
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+RecordedId = Annotated[int, WHOLE_NUMBER, Field(gt=0, le=MAX_ID)]
+Classes = Annotated[list[RequiredName], Field(max_length=200)]
+
+
+class NewDataSet(BaseModel):
+    """A data set to create."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: RequiredName
+    classes: Classes = Field([], description="of defects, in the order of their mask values 1, 2, …")
+
+
+class DataSetChange(BaseModel):
+    """What to change of a data set."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: RequiredName | None = Field(None, description="null: not changed")
+    add_classes: Classes = Field([], description="are added at the end; a class is never removed")
+
+
+class KnownDigests(BaseModel):
+    """Photographs that a client could send."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sha256: list[Digest] = Field(max_length=MAX_DIGESTS, description="of each file, hexadecimal")
+
+
+@router.get("", responses=document_problems(503), dependencies=READ)
+async def list_data_sets(data_sets: DataSetsDep) -> DataSetList:
+    """All data sets, by name."""
+    return await data_sets.read(definitions.list_data_sets)
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses=document_problems(*BODY_PROBLEMS),
+    dependencies=CHANGE,
+)
+async def create_data_set(
+    sent: Annotated[NewDataSet, json_body(NewDataSet)],
+    request: Request,
+    data_sets: DataSetsDep,
+) -> DataSet:
+    """Creates an empty data set."""
+    who, now = author_of(request), datetime.now(UTC)
+    number = await data_sets.write(definitions.create_data_set, sent.name, sent.classes, who, now)
+    return await data_sets.read(definitions.show_data_set, number)
+
+
+@router.get("/{data_set_id}", responses=document_problems(400, 404, 503), dependencies=READ)
+async def show_data_set(data_sets: DataSetsDep, data_set_id: DataSetId) -> DataSet:
+    """One data set with the numbers of its photographs."""
+    return await data_sets.read(definitions.show_data_set, data_set_id)
+
+
+@router.patch(
+    "/{data_set_id}",
+    responses=document_problems(*BODY_PROBLEMS),
+    dependencies=CHANGE,
+)
+async def change_data_set(
+    sent: Annotated[DataSetChange, json_body(DataSetChange)],
+    request: Request,
+    data_sets: DataSetsDep,
+    data_set_id: DataSetId,
+) -> DataSet:
+    """Renames a data set, or adds classes."""
+    change = definitions.change_data_set
+    await data_sets.write(change, data_set_id, sent.name, sent.add_classes, author_of(request))
+    return await data_sets.read(definitions.show_data_set, data_set_id)
+
+
+@router.delete(
+    "/{data_set_id}",
+    status_code=204,
+    responses=document_problems(400, 404, 409, 503),
+    dependencies=CHANGE,
+)
+async def delete_data_set(
+    request: Request,
+    data_sets: DataSetsDep,
+    data_set_id: DataSetId,
+    name: Annotated[RequiredName, Query(description="of the data set, to confirm what is deleted")],
+) -> None:
+    """Deletes a data set with its photographs, annotations and versions; not while trainings name it."""
+    who, now = author_of(request), datetime.now(UTC)
+
+    def delete(connection: Connection) -> None:
+        data_sets.check_unused(connection, data_set_id)
+        deletion.delete_data_set(connection, data_set_id, name, who, now)
+
+    await data_sets.write(delete)
+    await data_sets.delete_unused()
+
+
+@router.post(
+    "/{data_set_id}/missing",
+    responses=document_problems(*BODY_PROBLEMS),
+    dependencies=READ,
+)
+async def list_missing(
+    sent: Annotated[KnownDigests, json_body(KnownDigests, MISSING_BYTES)],
+    data_sets: DataSetsDep,
+    data_set_id: DataSetId,
+) -> MissingPhotographs:
+    """Which photographs the data set does not have, so that an interrupted transfer continues."""
+    digests = [bytes.fromhex(digest) for digest in dict.fromkeys(sent.sha256)]
+    return await data_sets.read(find_missing, data_set_id, digests)
+
+
+@router.post("/{data_set_id}/parts", responses=document_problems(400, 404, 503, 507), dependencies=CHANGE)
+async def add_parts(
+    request: Request,
+    record: RecordDep,
+    data_sets: DataSetsDep,
+    data_set_id: DataSetId,
+    filters: FiltersDep,
+    record_id: Annotated[
+        list[RecordedId],
+        Query(max_length=recorded_parts.MAX_PARTS, description="these inspections instead of a search"),
+    ] = [],  # noqa: B006  # FastAPI copies it
+    before: Annotated[
+        int | None, WHOLE_NUMBER, Query(gt=0, le=MAX_ID, description="`next_before` of the last request")
+    ] = None,
+) -> AddedParts:
+    """Adds photographs of the record that a search finds, with their reviews as annotations.
+
+    A request adds the newest 200 or 64 MiB of them; repeat it with `next_before` for the others.
+    """
+    await data_sets.read(definitions.find_data_set, data_set_id)
+    found = await record.read_all(
+        lambda engine: recorded_parts.find_parts(engine, record.pictures, filters, record_id, before)
+    )
+    await data_sets.check_space(data_set_id, [part.file for part in found.parts], "photographs")
+    who, now = author_of(request), datetime.now(UTC)
+    classes = await data_sets.write(recorded_parts.add_reviewed_classes, data_set_id, found.parts, who)
+    masks = await data_sets.decode(lambda: recorded_parts.make_masks(found.parts, classes))
+    files = [*(part.file for part in found.parts), *masks.values()]
+    return await data_sets.write(recorded_parts.add_parts, data_set_id, found, masks, who, now, files=files)

@@ -1,0 +1,183 @@
+"""Archives of photographs that are added to data sets. Served if the service records."""
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+
+from api.data_sets import imports
+from api.data_sets.archive_import import ARCHIVE, DISK_SPACE_FACTOR, ArchiveImport, ArchiveOptions
+from api.data_sets.data_set_params import DataSetId, DataSetsDep, ImportId, ImportJobsDep
+from api.data_sets.definitions import find_data_set
+from api.data_sets.free_space import FreeSpace, no_space
+from api.data_sets.import_program import ProgramLimits
+from api.data_sets.job_schemas import DataSetImport, ImportList
+from api.errors import RequestError, document_problems
+from api.http.body_receiver import CLOSE
+from api.http.body_schemas import BINARY_SCHEMA
+from api.http.callers import author_of
+from api.http.components import SettingsDep
+from api.http.request_body import MAX_LENGTH_DIGITS, media_type, refuse_compressed
+from api.http.request_params import Name
+from api.http.roles import require_role
+from api.settings import Settings
+
+router = APIRouter(prefix="/v1/data-sets/{data_set_id}", tags=["data sets"])
+READ, CHANGE = require_role("reviewer"), require_role("engineer")
+ARCHIVE_TYPES = ("application/zip", "application/x-zip-compressed", "application/octet-stream")
+MAX_SILENCE_S = 60.0
+"""Longest time without a byte of the archive."""
+BUFFER_BYTES = 2**20
+BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {kind: {"schema": BINARY_SCHEMA} for kind in ARCHIVE_TYPES},
+    }
+}
+
+
+@router.post(
+    "/archives",
+    status_code=202,
+    responses=document_problems(400, 404, 408, 413, 415, 503, 507),
+    openapi_extra=BODY,
+    dependencies=CHANGE,
+)
+async def add_archive(
+    request: Request,
+    settings: SettingsDep,
+    jobs: ImportJobsDep,
+    data_sets: DataSetsDep,
+    data_set_id: DataSetId,
+    name: Annotated[Name, Query(description="of the archive, for the list of imports")] = "",
+    labels: Annotated[
+        Literal["read", "none"],
+        Query(
+            description="read: folders, masks and annotation files give the labels, in any layout that "
+            "`datasets` reads; none: all photographs are added without labels"
+        ),
+    ] = "read",
+) -> DataSetImport:
+    """Adds the photographs of a zip archive with their labels, in the background; see the list of imports."""
+    await data_sets.read(find_data_set, data_set_id)
+    limit = round(settings.import_gb * 1e9)
+    _check_type(request)
+    declared = _declared_bytes(request, limit)
+    try:
+        await jobs.remove_abandoned()
+        with jobs.open_folder() as folder:
+            free_share = settings.record_free_share
+            await asyncio.to_thread(_check_space, folder.path, free_share, declared)
+            await _write_body(request, folder.path / ARCHIVE, limit, free_share)
+            options = _options(settings, limit, with_labels=labels == "read")
+            job = ArchiveImport(data_sets, data_set_id, folder.path, options, name, author_of(request))
+            number = await jobs.start(folder, job)
+    except OSError as error:
+        raise no_space("archive", f"{error.strerror or error}.") from error
+    return await data_sets.read(imports.show_import, data_set_id, number, datetime.now(UTC))
+
+
+@router.get("/imports", responses=document_problems(400, 404, 503), dependencies=READ)
+async def list_imports(data_sets: DataSetsDep, data_set_id: DataSetId) -> ImportList:
+    """The newest imports, with what they have done so far."""
+    return await data_sets.read(imports.list_imports, data_set_id, datetime.now(UTC))
+
+
+@router.get("/imports/{import_id}", responses=document_problems(400, 404, 503), dependencies=READ)
+async def show_import(data_sets: DataSetsDep, data_set_id: DataSetId, import_id: ImportId) -> DataSetImport:
+    """One import."""
+    return await data_sets.read(imports.show_import, data_set_id, import_id, datetime.now(UTC))
+
+
+def program_limits(settings: Settings) -> ProgramLimits:
+    """Returns the limits of the programs that read photographs."""
+    return ProgramLimits(settings.import_minutes * 60, round(settings.import_memory_gb * 1e9))
+
+
+def _options(settings: Settings, limit: int, *, with_labels: bool) -> ArchiveOptions:
+    return ArchiveOptions(
+        with_labels, limit, settings.max_pixels, program_limits(settings), settings.record_free_share
+    )
+
+
+# === The body ===
+
+
+def _check_type(request: Request) -> None:
+    kind = media_type(request)
+    if kind and kind not in ARCHIVE_TYPES:
+        raise RequestError(
+            415,
+            "unsupported_content_type",
+            f"The Content-Type is '{kind}'. Expected application/zip, with the archive as the body.",
+            CLOSE,
+        )
+    refuse_compressed(request)
+
+
+def _declared_bytes(request: Request, limit: int) -> int:
+    declared = request.headers.get("content-length", "")
+    if not declared.isdecimal():
+        return 0
+    if len(declared) > MAX_LENGTH_DIGITS or int(declared) > limit:
+        raise _too_large(limit)
+    return int(declared)
+
+
+def _check_space(folder: Path, free_share: float, declared: int, received: int = 0) -> None:
+    """Raises a RequestError, 507, if the files of an archive do not fit on the disk.
+
+    Args:
+        folder: On the disk.
+        free_share: The setting `record_free_share`, 0…1.
+        declared: Bytes of the archive.
+        received: How many of them the disk has already.
+    """
+    FreeSpace.measure(folder, free_share).check(DISK_SPACE_FACTOR * declared - received, "archive")
+
+
+def _too_large(limit: int) -> RequestError:
+    return RequestError(
+        413,
+        "body_too_large",
+        f"The archive has more than {limit / 1e9:g} GB. Send several smaller ones, or start the service with "
+        "a larger --import-gb.",
+        CLOSE,
+    )
+
+
+async def _write_body(request: Request, path: Path, limit: int, free_share: float) -> None:
+    """Writes the body to a file.
+
+    Raises:
+        RequestError: 413 if it has more than `limit` bytes, 507 for more than the disk may have, 408 if
+            nothing arrives for a minute, 400 if it is empty.
+        OSError: If the disk is full.
+    """
+    received, waiting = 0, bytearray()
+    chunks = aiter(request.stream())
+    with path.open("xb") as file:
+        while True:
+            try:
+                async with asyncio.timeout(MAX_SILENCE_S):
+                    chunk = await anext(chunks, None)
+            except TimeoutError:
+                detail = f"Nothing of the archive arrived for {MAX_SILENCE_S:g} s. Send it again."
+                raise RequestError(408, "upload_timeout", detail, CLOSE) from None
+            if chunk is not None:
+                received += len(chunk)
+                waiting += chunk
+                if received > limit:
+                    raise _too_large(limit)
+            if len(waiting) >= BUFFER_BYTES or chunk is None:
+                written = received - len(waiting)
+                await asyncio.to_thread(_check_space, path.parent, free_share, received, written)
+                await asyncio.to_thread(file.write, bytes(waiting))
+                waiting.clear()
+            if chunk is None:
+                break
+    if not received:
+        raise RequestError(400, "empty_archive", "The body is empty. Expected a zip archive.")

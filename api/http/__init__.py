@@ -1,0 +1,1 @@
+"""What all routes share: bodies, parameters, roles, limits."""

@@ -1,0 +1,86 @@
+"""JSON bodies without photographs; their size is bounded before they are parsed."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from fastapi import Depends, FastAPI
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+
+from api.errors import RequestError, describe_json_errors
+from api.http.body_receiver import BodyReceiver
+from api.http.body_schemas import inline_schema
+from api.http.components import find_component
+from api.http.request_body import JSON_TYPE, is_json, media_type, parse_json, read_body
+from api.http.request_params import DeadlineDep
+from api.settings import Settings
+
+MAX_JSON_BYTES = 64 * 1024
+MAX_JSON_VALUES = 5000
+"""Maximum number of JSON values (estimated from commas, so commas in texts are counted too)."""
+Limit = int | Callable[[Settings], int]
+"""Maximum number of bytes, or what returns it for the settings."""
+
+
+def largest_body(settings: Settings) -> int:
+    """Returns the limit of a JSON body that contains a file."""
+    return max(settings.max_body_bytes, MAX_JSON_BYTES)
+
+
+class JsonBody:
+    """A dependency that reads the JSON body of a request as `model`, at most `limit` bytes; with `any_type`,
+    its Content-Type is not checked.
+    """
+
+    def __init__(self, model: type[BaseModel], limit: Limit, any_type: bool) -> None:
+        self.model, self._limit, self._any_type = model, limit, any_type
+
+    async def __call__(self, request: Request, deadline: DeadlineDep) -> BaseModel:
+        """Reads the body until the deadline.
+
+        Raises:
+            RequestError: 415 for another Content-Type, 413 for a larger body, 400 for invalid JSON, 503
+                without memory for it, 408 if it takes too long.
+        """
+        if not self._any_type and not is_json(media_type(request)):
+            kind = request.headers.get("content-type", "")
+            raise RequestError(
+                415, "unsupported_content_type", f"The Content-Type is '{kind}'. Expected {JSON_TYPE}."
+            )
+        limit = self._limit if isinstance(self._limit, int) else self._limit(request.app.state.settings)
+        bodies = find_component(request, BodyReceiver)
+        with bodies.reserve() as memory:
+            body = await bodies.receive(request, partial(read_body, request, limit), memory, deadline)
+            make_error = partial(_bad_json, self.model)
+            return await asyncio.to_thread(parse_json, body, self.model, MAX_JSON_VALUES, make_error)
+
+
+def json_body(model: type[BaseModel], limit: Limit = MAX_JSON_BYTES, any_type: bool = False) -> Any:
+    """Returns the dependency of a route with a JSON body.
+
+    Use it as `Annotated[NewUser, json_body(NewUser)]`.
+    """
+    return Depends(JsonBody(model, limit, any_type))
+
+
+def document_json_bodies(app: FastAPI) -> None:
+    """Adds the bodies that `JsonBody` reads to the OpenAPI document."""
+    for route in app.routes:
+        if isinstance(route, APIRoute) and (model := _model_of(route.dependant)) is not None:
+            content = {"application/json": {"schema": inline_schema(model)}}
+            route.openapi_extra = {"requestBody": {"required": True, "content": content}}
+
+
+def _model_of(dependant: Dependant) -> type[BaseModel] | None:
+    if isinstance(dependant.call, JsonBody):
+        return dependant.call.model
+    return next(filter(None, map(_model_of, dependant.dependencies)), None)
+
+
+def _bad_json(model: type[BaseModel], error: ValidationError) -> RequestError:
+    detail = f"{describe_json_errors(error)}. Expected a JSON object with {', '.join(model.model_fields)}."
+    return RequestError(400, "bad_json", detail)

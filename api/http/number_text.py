@@ -1,0 +1,26 @@
+"""Numbers and times in paths, queries and headers: only their usual text, without which `01` would be 1."""
+
+import re
+
+from pydantic import BeforeValidator
+
+
+def _require(pattern: str, expected: str) -> BeforeValidator:
+    form = re.compile(pattern)
+
+    def check(value: object) -> object:
+        if isinstance(value, str) and not form.fullmatch(value):
+            raise ValueError(f"Expected {expected}")
+        return value
+
+    return BeforeValidator(check)
+
+
+WHOLE_NUMBER = _require("0|-?[1-9][0-9]*", "a whole number such as 17")
+DECIMAL_NUMBER = _require(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?", "a valid number such as 0.5")
+DATE = _require("[0-9]{4}-[0-9]{2}-[0-9]{2}", "a date such as 2026-11-25")
+ISO_TIME = _require("[0-9]{4}-[0-9]{2}-[0-9]{2}.+", "a time such as 2026-11-25T06:00:00Z")
+MAX_ID = 2**63 - 1
+"""Highest number of a row."""
+MAX_PAGE_SIZE = 500
+"""Rows of a page."""

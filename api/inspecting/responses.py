@@ -1,0 +1,85 @@
+"""Responses for an inspected photograph: the complete answer as JSON, or only the mask as a file."""
+
+import time
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from api.http.mask_encoding import encode_mask, encode_mask_file, trace_contours
+from api.http.request_params import QueryModel, RequestParams
+from api.inspecting.inspector import InspectedPhotograph
+from segdec.inference.postprocessing import Prediction
+from segdec.schemas import Answer, Decision, ImageFacts, ModelIdentity, RegionAnswer, Timing
+
+HEADER_PREFIX = "X-Segdec-"
+
+
+def make_answer(inspected: InspectedPhotograph, *, params: RequestParams[QueryModel]) -> Answer:
+    """Makes the complete answer. Slow for a large mask, so call it in a thread."""
+    prediction, inferred = inspected.prediction, inspected.inferred
+    mask = encode_mask(prediction, params.query.mask, params.query.space)
+    regions = [RegionAnswer.model_validate(region, from_attributes=True) for region in prediction.regions]
+    ended = time.perf_counter()
+    timing_ms = {
+        "queue": inferred.queue_ms,
+        "decode": inferred.facts.decode_ms,
+        "infer": inferred.result.infer_ms,
+        "encode": (ended - inspected.encode_started) * 1000,
+        "total": (ended - params.started) * 1000,
+    }
+    return Answer(
+        id=params.request_id,
+        model=inspected.model,
+        image=inspected.image,
+        decision=make_decision(prediction),
+        mask=mask,
+        regions=regions,
+        timing_ms=Timing(**{step: round(ms, 3) for step, ms in timing_ms.items()}),
+        batch_size=inferred.result.batch_size,
+        warnings=list(inspected.warnings),
+        inspected_area=None if prediction.area is None else trace_contours(prediction.area),
+    )
+
+
+def make_json_response(inspected: InspectedPhotograph, *, params: RequestParams[QueryModel]) -> Response:
+    """Makes the response with the complete answer. Call it in a thread."""
+    answer = make_answer(inspected, params=params)
+    return Response(answer.model_dump_json(), media_type="application/json")
+
+
+def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams[QueryModel]) -> Response:
+    """Makes the response for `Accept: image/png`: the mask as the body, all other values in headers. Call it
+    in a thread.
+    """
+    prediction = inspected.prediction
+    content = encode_mask_file(prediction, params.query.mask, params.query.space)
+    headers = answer_headers(make_decision(prediction), inspected.model, inspected.image, inspected.warnings)
+    return Response(content, headers=headers, media_type="image/png")
+
+
+def answer_headers(
+    decision: Decision, model: ModelIdentity, image: ImageFacts, warnings: Sequence[str]
+) -> dict[str, str]:
+    """Returns all values of an answer except the mask, as headers; text is percent-encoded UTF-8."""
+    facts = {
+        "Label": quote(decision.label),
+        "Score": repr(decision.score),
+        "Threshold": repr(decision.threshold),
+        "Review-Threshold": "" if decision.review_threshold is None else repr(decision.review_threshold),
+        "Model": quote(model.name),
+        "Version": quote(model.version),
+        "Integrity": image.integrity,
+        "Warnings": quote("; ".join(warnings)),
+    }
+    return {HEADER_PREFIX + name: value for name, value in facts.items() if value}
+
+
+def make_decision(prediction: Prediction) -> Decision:
+    return Decision(
+        label=prediction.label,
+        score=prediction.score,
+        threshold=prediction.threshold,
+        review_threshold=prediction.review_threshold,
+        probabilities=prediction.probabilities,
+    )

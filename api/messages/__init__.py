@@ -1,0 +1,1 @@
+"""Texts that people read, in the languages of the pages."""

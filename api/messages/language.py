@@ -1,0 +1,85 @@
+"""Texts, dates and numbers in a language, for reports and estimates.
+
+Dates, numbers and plural rules are those of the Unicode CLDR, which Babel has.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+from babel import Locale
+from babel.dates import format_date, format_time
+from babel.numbers import format_decimal
+
+from api.messages.catalogues import DEFAULT, Catalogue, read_catalogues
+from segdec.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language with its conventions."""
+
+    catalogue: Catalogue
+    locale: Locale
+
+    def translate(self, text: str, **values: object) -> str:
+        """Returns an English text in this language; `{name}` is replaced by a value."""
+        translated = self.catalogue.texts.get(text, text)
+        assert isinstance(translated, str)
+        return translated.format(**values)
+
+    def translate_count(self, count: int, one: str, other: str, **values: object) -> str:
+        """Returns one of two English texts about a count in this language; `{count}` is replaced by it."""
+        forms = self.catalogue.texts.get(other, {"one": one, "other": other})
+        assert not isinstance(forms, str)
+        form = forms.get(self.locale.plural_form(count), forms["other"])
+        return form.format(**{"count": self.count(count), **values})
+
+    def time(self, moment: datetime, zone: ZoneInfo) -> str:
+        """Returns a time in a zone, to the minute."""
+        local = moment.astimezone(zone)
+        return f"{self.date(local)} {format_time(local, 'short', zone, self.locale)}"
+
+    @property
+    def excel_time(self) -> str:
+        """The format of a time for Excel, to the second."""
+        pattern = self.locale.date_formats["medium"].pattern
+        return re.sub("y+", "yyyy", f"{pattern} HH:mm:ss").lower().replace("'", '"')
+
+    def date(self, day: date) -> str:
+        """Returns a date."""
+        return format_date(day, "medium", self.locale)
+
+    def count(self, number: int) -> str:
+        """Returns a number with a separator of thousands."""
+        return format_decimal(number, locale=self.locale)
+
+    def decimals(self, number: float, places: int) -> str:
+        """Returns a number with a fixed number of decimals."""
+        return format_decimal(number, f"0.{'0' * places}", self.locale)
+
+    def probability(self, value: float) -> str:
+        """Returns a probability with up to six significant digits."""
+        return format_decimal(Decimal(f"{value:.6g}"), "0.############", self.locale)
+
+    def percent(self, share: float) -> str:
+        """Returns a share in percent."""
+        return f"{self.decimals(100 * share, 2 if share < 0.1 else 1)} %"
+
+
+ENGLISH = Language(Catalogue("English", {}), Locale("en", "GB"))
+"""British English has 24 hours and days before months, as the pages do."""
+
+
+def find_language(code: str) -> Language:
+    """Returns a language by its code.
+
+    Raises:
+        ConfigError: If there is no such language.
+    """
+    known = read_catalogues()
+    if code not in known:
+        raise ConfigError(f"The language is {code}. Expected one of: {', '.join(known)}.")
+    return ENGLISH if code == DEFAULT else Language(known[code], Locale.parse(code))

@@ -1,1 +1,0 @@
-"""Middleware of the app: access log, CORS, request ids, shutdown, uninspected photographs, errors of /v2."""

@@ -1,0 +1,115 @@
+"""The pages for people, and the API pages at `/docs`; they work without internet."""
+
+from collections.abc import Iterable
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from api.http.page_list import API, INSPECTION, LABEL, MODELS, PART, RECORD_PAGES, PageEntry
+from api.messages import catalogues
+from api.service import Service
+from api.settings import Settings
+
+STATIC = Path(__file__).parent / "static"
+
+CONTENT_POLICY = (
+    "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'self'; "
+    "form-action 'none'; frame-ancestors 'self'"
+)
+"""What a page may load: files of this host, and images that its scripts make."""
+
+HEADERS = {
+    "Content-Security-Policy": CONTENT_POLICY,
+    "Referrer-Policy": "no-referrer",
+    # Revalidated each time (304): after an update no page uses the scripts of the last version.
+    "Cache-Control": "no-cache",
+}
+
+LINKS = "<!-- pages -->"
+"""Placeholder for the links to the other pages and the choice of the language."""
+
+ZONE = "<!-- zone -->"
+"""Placeholder for the time zone of the plant."""
+
+ZONE_AND_ACCOUNT = (
+    f'<span id="zone" data-zone="{ZONE}" title="Time zone of the plant">'
+    f'<span>Times:</span> <span translate="no">{ZONE}</span></span>'
+    '<span id="account"></span><script type="module" src="static/shared/account.js"></script>'
+)
+"""The zone of all times on the page, and who is logged in; beside the links if a record is kept."""
+
+
+class PageFiles(StaticFiles):
+    """A folder, served with the headers of the pages."""
+
+    def file_response(self, *args: Any, **words: Any) -> Response:
+        response = super().file_response(*args, **words)
+        response.headers.update(HEADERS)
+        return response
+
+
+def add_pages(app: FastAPI, settings: Settings) -> None:
+    """Serves the API pages at `/docs` and, if the settings say so, the pages for people with their files.
+    None of it needs an API key: a page asks the user for one.
+    """
+    swagger = Path(str(files("fastapi_offline"))) / "static"
+    routes = [_page(API, (), settings), _folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")]
+    if settings.page:
+        if settings.record == "off":
+            pages = served = [INSPECTION, MODELS]
+        else:
+            pages = list(RECORD_PAGES)
+            served = [*pages, PART, LABEL]
+        of_record = "" if settings.record == "off" else ZONE_AND_ACCOUNT
+        routes += [_page(page, [*pages, API], settings, of_record) for page in served]
+        folders = ["shared", "vendor", *(page.folder for page in served)]
+        routes += [_folder(f"/static/{name}", STATIC / name) for name in folders]
+        routes.append(_folder("/static/languages", catalogues.FOLDER))
+    app.router.routes.extend(routes)
+
+
+def _page(page: PageEntry, pages: Iterable[PageEntry], settings: Settings, of_record: str = "") -> Route:
+    text = render(page, pages, of_record)
+
+    async def respond(request: Request) -> Response:
+        service: Service | None = request.app.state.service
+        current = (
+            settings if service is None else service.inspection.record_settings
+        )  # the zone can be changed
+        return HTMLResponse(text.replace(ZONE, escape(current.record_zone)), headers=HEADERS)
+
+    return Route(page.path, respond, include_in_schema=False)
+
+
+def render(page: PageEntry, pages: Iterable[PageEntry], of_record: str = "") -> str:
+    """Returns a page in English, with links to `pages` and `of_record` beside them; its script `language.js`
+    translates it.
+    """
+    text = (STATIC / page.folder / "index.html").read_text("utf-8")
+    links = "".join(_link(other, here=other == page) for other in pages)
+    return text.replace(LINKS, links + _language_select() + of_record)
+
+
+def _language_select() -> str:
+    options = (
+        f'<option value="{escape(code)}" lang="{escape(code)}">{escape(catalogue.name)}</option>'
+        for code, catalogue in catalogues.read_catalogues().items()
+    )
+    return f'<select id="language" aria-label="Language" translate="no">{"".join(options)}</select>'
+
+
+def _link(page: PageEntry, *, here: bool) -> str:
+    """Returns a relative link, which also works below the path prefix of a proxy."""
+    needs = f" data-needs={page.role}" if page.role else ""
+    return f'<a href=".{page.path}"{" aria-current=page" if here else ""}{needs}>{page.name}</a>'
+
+
+def _folder(path: str, folder: Path) -> Mount:
+    return Mount(path, PageFiles(directory=folder))

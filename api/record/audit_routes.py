@@ -1,0 +1,35 @@
+"""The audit log. Served if the service records."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+
+from api.errors import document_problems
+from api.http.number_text import MAX_ID, MAX_PAGE_SIZE, WHOLE_NUMBER
+from api.http.roles import require_role
+from api.models.labels import CANDIDATE, PROMOTE, ROLL_BACK
+from api.models.thresholds import ThresholdChange
+from api.record.audit_view import list_changes
+from api.record.record_params import RecordDep, TextFilter
+from api.record.schemas import AuditPage
+
+MODEL_CHANGES = (CANDIDATE, PROMOTE.action, ROLL_BACK.action, ThresholdChange.action)
+
+router = APIRouter(prefix="/v1", tags=["records"], dependencies=require_role("quality"))
+
+
+@router.get("/audit", responses=document_problems(400, 503))
+async def show_changes(
+    record: RecordDep,
+    who: TextFilter = None,
+    about: Annotated[
+        Literal["models"] | None, Query(description="`models`: only changes of labels and thresholds")
+    ] = None,
+    before: Annotated[
+        int | None, WHOLE_NUMBER, Query(gt=0, le=MAX_ID, description="only ids below it")
+    ] = None,
+    limit: Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_PAGE_SIZE)] = 50,
+) -> AuditPage:
+    """Who changed what: reviews, deleted photographs, models, events; the newest first."""
+    what = None if about is None else MODEL_CHANGES
+    return await record.read(list_changes, before, limit, who, None, what)

@@ -1,0 +1,68 @@
+"""Decides which inspections are queued for review and how long their pictures are kept."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import SystemRandom
+from typing import Literal
+
+from api.record.storage.retention_class import RetentionClass
+from api.settings import Settings
+from segdec.runtime.identifiers import REVIEW
+
+SamplingReason = Literal["defect", "review", "near", "chance"]
+secure_uniform = SystemRandom().random
+
+
+@dataclass(frozen=True)
+class SamplingDecision:
+    """Whether an inspection is queued for review: if `number` is below `probability`."""
+
+    number: float
+    probability: float
+    reason: SamplingReason
+    retention_class: RetentionClass
+
+
+@dataclass(frozen=True)
+class SamplingPolicy:
+    """Shares of inspections, 0…1, that are queued for review.
+
+    Attributes:
+        defect_share: Of defects and uncertain parts.
+        good_share: Of good parts.
+        near: Fraction of the threshold; good parts with a score above it are always queued.
+        sample_share: Share of good parts whose pictures are kept longer as a sample.
+    """
+
+    defect_share: float
+    good_share: float
+    near: float
+    sample_share: float
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> "SamplingPolicy":
+        """Reads the policy from the settings."""
+        shares = settings.record_defect_share, settings.record_good_share
+        return cls(*shares, settings.record_near, settings.record_sample_share)
+
+    def draw(
+        self,
+        label: str,
+        good: str,
+        score: float,
+        threshold: float,
+        uniform: Callable[[], float] = secure_uniform,
+    ) -> SamplingDecision:
+        """Decides about one inspection."""
+        number = uniform()
+        if label != good:
+            reason: SamplingReason = "review" if label == REVIEW else "defect"
+            return SamplingDecision(number, self.defect_share, reason, RetentionClass.DEFECT)
+        if score >= self.near * threshold:
+            return SamplingDecision(number, 1.0, "near", RetentionClass.TO_REVIEW)
+        retention_class = RetentionClass.GOOD
+        if number < self.good_share:
+            retention_class = RetentionClass.TO_REVIEW
+        elif number < self.sample_share:
+            retention_class = RetentionClass.GOOD_SAMPLE
+        return SamplingDecision(number, self.good_share, "chance", retention_class)

@@ -1,0 +1,68 @@
+"""Limits on chunks that workers send before a checkpoint or a result has them."""
+
+import math
+
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from api.errors import service_unavailable
+from api.record.storage.pictures import Space
+from api.training.tables import training_chunks, training_files
+
+GIGABYTE = 10**9
+MAX_UNCONFIRMED, MAX_UNCONFIRMED_OF_KEY = 64 * GIGABYTE, 16 * GIGABYTE
+"""Bytes of chunks that no checkpoint or result has yet: of all keys, and of one."""
+MAX_UNCONFIRMED_SHARE = 0.5
+"""The most that they may take of the space that would be free without them."""
+table = training_chunks.c
+
+
+def check_space(
+    connection: Connection, key: str, space: Space | None, free_share: float, retry_after_s: int
+) -> None:
+    """Checks that chunks of a key, whose rows are added already, may stay.
+
+    Args:
+        connection: In a writing transaction.
+        key: Name of the key that sends them.
+        space: Of the disk, after they were stored; None for a store without a known size.
+        free_share: The setting `record_free_share`, 0…1.
+        retry_after_s: When a worker may try again.
+
+    Raises:
+        RequestError: 503 `no_space`, as for a full disk: the worker tries again later.
+    """
+    total, of_key = count_unconfirmed(connection), count_unconfirmed(connection, table.sent_by == key)
+    allowed = MAX_UNCONFIRMED
+    if space is not None:
+        floor = space.reserve(free_share)
+        if space.free < floor:
+            detail = (
+                f"The disk of the record has {_gigabytes(space.free)} free; trainings leave "
+                f"{_gigabytes(floor)}. Free space, or set a limit on photographs (record_budget_gb)."
+            )
+            raise service_unavailable("no_space", detail, retry_after_s)
+        allowed = min(allowed, math.floor(MAX_UNCONFIRMED_SHARE * (space.free + total)))
+    for found, limit, whose in (
+        (of_key, min(allowed, MAX_UNCONFIRMED_OF_KEY), f"workers with the key {key!r}"),
+        (total, allowed, "all workers"),
+    ):
+        if found > limit:
+            detail = (
+                f"Chunks of {whose} that no checkpoint or result has yet take {_gigabytes(found)}. Expected "
+                f"at most {_gigabytes(limit)}. Store the checkpoint or the result; unused chunks are deleted "
+                "after two hours."
+            )
+            raise service_unavailable("no_space", detail, retry_after_s)
+
+
+def count_unconfirmed(connection: Connection, *conditions: ColumnElement[bool]) -> int:
+    """Returns the bytes of chunks that were sent and that no checkpoint or result has had."""
+    used = select(training_files.c.chunk).where(training_files.c.chunk == table.sha256).exists()
+    statement = select(func.coalesce(func.sum(table.bytes), 0))
+    return int(
+        connection.execute(statement.where(table.sent_by.is_not(None), ~used, *conditions)).scalar_one()
+    )
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / GIGABYTE:.2f} GB"

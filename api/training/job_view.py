@@ -1,0 +1,124 @@
+"""Training jobs and workers as JSON."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, exists, select
+
+from api.data_sets.tables import data_sets
+from api.messages.causes import load_cause
+from api.training import groups
+from api.training.jobs import ACTIVE, COLUMNS, find_job
+from api.training.schemas import (
+    JobSettings,
+    JobState,
+    TrainingJob,
+    TrainingJobPage,
+    TrainingWorker,
+    TrainingWorkerList,
+)
+from api.training.tables import proposal_orders, training_jobs, training_members, training_workers
+
+table = training_jobs.c
+COPIED = (
+    *("id", "model", "version", "data_set_version", "retrain_of", "created_at", "created_by", "state"),
+    *("machines", "request", "attempts", "worker", "started_at", "ended_at", "reason"),
+)
+NO_JOB = (None, None)
+PARSED = ("progress", "checkpoint", "outcome", "used")
+
+
+def show_job(connection: Connection, job_id: int, now: datetime) -> TrainingJob:
+    """Returns the answer about a job.
+
+    Raises:
+        RequestError: 404 if it does not exist.
+    """
+    find_job(connection, job_id)
+    row = connection.execute(_select().where(table.id == job_id)).mappings().one()
+    return _make_job(connection, row, now)
+
+
+def list_jobs(
+    connection: Connection, state: JobState | None, before: int | None, limit: int, now: datetime
+) -> TrainingJobPage:
+    """Returns up to `limit` jobs with ids below `before`, the newest first; None = any."""
+    statement = _select().order_by(table.id.desc()).limit(limit + 1)
+    if state is not None:
+        statement = statement.where(table.state == state)
+    if before is not None:
+        statement = statement.where(table.id < before)
+    rows = connection.execute(statement).mappings().all()
+    jobs = [_make_job(connection, row, now) for row in rows[:limit]]
+    return TrainingJobPage(jobs=jobs, next_before=jobs[-1].id if len(rows) > limit else None)
+
+
+def _select() -> Select[Any]:
+    ordered = exists().where(proposal_orders.c.job_id == table.id).correlate(training_jobs)
+    facts = (
+        data_sets.c.name.label("data_set_name"),
+        table.panel.is_not(None).label("has_panel"),
+        ordered.label("for_proposals"),
+    )
+    return select(*COLUMNS, *facts).join_from(training_jobs, data_sets)
+
+
+def _count_waiting(connection: Connection, row: RowMapping, now: datetime) -> int:
+    """Returns how many workers wait to train a job together."""
+    if row["machines"] == 1 or row["state"] != "queued":
+        return 0
+    joint = groups.find_joint_job(connection, now)
+    is_collecting = joint is not None and joint["id"] == row["id"]
+    return len(groups.find_waiting(connection, now)) if is_collecting else 0
+
+
+def _make_job(connection: Connection, row: RowMapping, now: datetime) -> TrainingJob:
+    until = row["leased_until"]
+    return TrainingJob(
+        **{name: row[name] for name in COPIED},
+        **{name: None if row[name] is None else json.loads(row[name]) for name in PARSED},
+        data_set=row["data_set_id"],
+        data_set_name=row["data_set_name"],
+        settings=JobSettings.model_validate_json(row["settings"]),
+        waiting=_count_waiting(connection, row, now),
+        members=[] if row["machines"] == 1 else groups.list_members(connection, row["id"]),
+        is_silent=row["state"] in ACTIVE and until is not None and until <= now,
+        for_proposals=row["for_proposals"],
+        has_panel=row["has_panel"],
+    )
+
+
+def read_panel(connection: Connection, job_id: int) -> bytes | None:
+    """Returns the picture of a job's predictions, a PNG; None if there is none yet.
+
+    Raises:
+        RequestError: 404 if the job does not exist.
+    """
+    find_job(connection, job_id)
+    found = connection.execute(select(table.panel).where(table.id == job_id)).scalar()
+    return None if found is None else bytes(found)
+
+
+def list_workers(connection: Connection) -> TrainingWorkerList:
+    """Returns all workers, by name."""
+    active = select(table.worker, table.id).where(table.state.in_(ACTIVE))
+    places: dict[str, tuple[int | None, int | None]]
+    places = {worker: (job_id, None) for worker, job_id in connection.execute(active)}
+    member = training_members.c
+    for worker, job_id, rank in connection.execute(select(member.worker, member.job_id, member.rank)):
+        places[worker] = (job_id, rank)
+    names = ("name", "key", "version", "first_seen_at", "seen_at", "problem", "address")
+    rows = connection.execute(select(training_workers).order_by(training_workers.c.name)).mappings()
+    return TrainingWorkerList(
+        workers=[
+            TrainingWorker(
+                **{name: row[name] for name in names},
+                problem_cause=load_cause(row["problem_cause"]),
+                machine=json.loads(row["machine"]),
+                job=places.get(row["name"], NO_JOB)[0],
+                rank=places.get(row["name"], NO_JOB)[1],
+            )
+            for row in rows
+        ]
+    )

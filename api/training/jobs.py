@@ -1,0 +1,223 @@
+"""What engineers do with training jobs: order, cancel, stop early, continue after a failure."""
+
+import json
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, insert, select, update
+
+from api.data_sets.definitions import classes_of
+from api.data_sets.versions import find_version
+from api.errors import RequestError
+from api.record.queries import add_audit_entry
+from api.training.job_events import add_state_event
+from api.training.schemas import JobSettings
+from api.training.tables import deleted_model_versions, training_jobs
+from segdec.config import GOOD
+from segdec.encoders import ENCODERS
+from segdec.runtime.suggestions import nearest_name
+
+MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+"""Of a run, of folders and in addresses."""
+MAX_NAMED = 3
+"""Trainings that an error names."""
+ACTIVE = ("leased", "running")
+ENDED = ("done", "failed", "cancelled")
+table = training_jobs.c
+COLUMNS = [column for column in training_jobs.c if column.name != "panel"]
+
+
+@dataclass(frozen=True)
+class NewJob:
+    """An ordered job; a setting that is None is that of `retrain_of`, or chosen by the training."""
+
+    data_set: int
+    data_set_version: int
+    model: str
+    minutes: float | None = None
+    all_steps: bool | None = None
+    encoder: str | None = None
+    area: int | None = None
+    classes: Sequence[str] | None = None
+    retrain_of: int | None = None
+    machines: int = 1
+
+
+DEFAULT_MINUTES, ALL_STEPS_MINUTES = 30.0, 720.0
+"""Time limits without one in the order; the second for trainings that take all steps."""
+
+
+def create_job(connection: Connection, new: NewJob, used: Collection[str], who: str, now: datetime) -> int:
+    """Queues a job; returns its id. Its model gets the next free version.
+
+    Args:
+        connection: In a writing transaction.
+        new: The job.
+        used: Versions of this model that are on disk.
+        who: Who orders it.
+        now: The time.
+
+    Raises:
+        RequestError: 404 if the data set, its version or the earlier job does not exist, 400 if the name, the
+            encoder or a class is invalid.
+    """
+    if not MODEL_NAME.fullmatch(new.model):
+        detail = (
+            f"The name of the model is {new.model[:80]!r}. Expected A-Z, a-z, 0-9, '_', '-' and '.', for "
+        )
+        raise RequestError(400, "bad_model_name", f"{detail}example 'brackets'.")
+    version = find_version(connection, new.data_set, new.data_set_version)
+    settings = _complete_settings(connection, new)
+    _check_settings(settings, classes_of(version))
+    row = {
+        "model": new.model,
+        "version": _next_version(connection, new.model, used),
+        "data_set_id": new.data_set,
+        "data_set_version": new.data_set_version,
+        "settings": settings.model_dump_json(),
+        "retrain_of": new.retrain_of,
+        "machines": new.machines,
+        "created_at": now,
+        "created_by": who,
+        "state": "queued",
+        "attempts": 0,
+    }
+    number: int = connection.execute(insert(training_jobs).returning(table.id), row).scalar_one()
+    facts = {"job": number, "model": new.model, "version": row["version"], "data_set": new.data_set}
+    add_audit_entry(connection, who, "order a training", after=facts)
+    add_state_event(connection, number, f"Ordered by {who}.", now)
+    return number
+
+
+def _complete_settings(connection: Connection, new: NewJob) -> JobSettings:
+    earlier = {} if new.retrain_of is None else json.loads(find_job(connection, new.retrain_of)["settings"])
+    given = {name: value for name in JobSettings.model_fields if (value := getattr(new, name)) is not None}
+    if new.all_steps is not None and new.all_steps != bool(earlier.get("all_steps")):
+        earlier.pop("minutes", None)  # the time limit of the other kind of training
+    settings = {**earlier, **given}
+    minutes = ALL_STEPS_MINUTES if settings.get("all_steps") else DEFAULT_MINUTES
+    return JobSettings(**{"minutes": minutes, **settings})
+
+
+def _check_settings(settings: JobSettings, classes: Sequence[str]) -> None:
+    if settings.encoder is not None and settings.encoder not in ENCODERS:
+        meant = nearest_name(settings.encoder, ENCODERS)
+        detail = f"The encoder is {settings.encoder[:80]!r}; did you mean '{meant}'?"
+        raise RequestError(400, "unknown_encoder", f"{detail} Expected one of {', '.join(ENCODERS)}.")
+    unknown = [name for name in settings.classes or () if name not in classes]
+    if unknown or settings.classes == []:
+        named = f"The class {unknown[0][:80]!r} is not in this version" if unknown else "No class is named"
+        detail = (
+            f"{named}. Expected some of {', '.join(classes)}, or null for all; '{GOOD}' is always learned."
+        )
+        raise RequestError(400, "unknown_class", detail)
+
+
+def _next_version(connection: Connection, model: str, used: Collection[str]) -> str:
+    ordered = connection.execute(select(table.version).where(table.model == model)).scalars()
+    of_model = deleted_model_versions.c.model == model
+    deleted = connection.execute(select(deleted_model_versions.c.version).where(of_model)).scalar()
+    numbers = [int(text) for text in (*used, *ordered) if re.fullmatch("[0-9]{1,9}", text)]
+    return str(max([*numbers, deleted or 0]) + 1)
+
+
+def find_job(connection: Connection, job_id: int) -> RowMapping:
+    """Returns the row of a job, without its picture.
+
+    Raises:
+        RequestError: 404 if it does not exist.
+    """
+    row = connection.execute(select(*COLUMNS).where(table.id == job_id)).mappings().first()
+    if row is None:
+        raise RequestError(
+            404, "job_not_found", f"There is no training job {job_id}. See GET /v1/training/jobs."
+        )
+    return row
+
+
+def change_job(connection: Connection, job_id: int, **values: Any) -> None:
+    """Changes columns of a job."""
+    connection.execute(update(training_jobs).where(table.id == job_id).values(values))
+
+
+# === Requests of people ===
+
+
+def cancel_job(connection: Connection, job_id: int, who: str, now: datetime) -> None:
+    """Cancels a job: at once if no worker has it, otherwise the worker's next heartbeat ends it.
+
+    Raises:
+        RequestError: 404 if it does not exist, 409 if it has ended.
+    """
+    row = _find_open(connection, job_id)
+    if row["state"] == "queued":
+        change_job(connection, job_id, state="cancelled", ended_at=now, request=None)
+        add_state_event(connection, job_id, f"Cancelled by {who}.", now)
+    else:
+        _request(connection, job_id, "cancel", f"{who} cancels the job.", now)
+    add_audit_entry(connection, who, "cancel a training", after={"job": job_id})
+
+
+def stop_job(connection: Connection, job_id: int, who: str, now: datetime) -> None:
+    """Ends the training of a job with the best weights so far, which the worker's next heartbeat starts.
+
+    Raises:
+        RequestError: 404 if it does not exist, 409 if it has ended, or is queued without a checkpoint.
+    """
+    row = _find_open(connection, job_id)
+    if row["state"] == "queued" and row["checkpoint"] is None:
+        detail = f"The training job {job_id} has not started, so it has no weights. Cancel it instead."
+        raise RequestError(409, "job_not_started", detail)
+    if row["request"] != "cancel":
+        text = f"{who} ends the training with the best weights so far."
+        _request(connection, job_id, "stop", text, now)
+        add_audit_entry(connection, who, "stop a training", after={"job": job_id})
+
+
+def continue_job(connection: Connection, job_id: int, who: str, now: datetime) -> None:
+    """Queues a failed job again; it continues from its last checkpoint.
+
+    Raises:
+        RequestError: 404 if it does not exist, 409 if it has not failed.
+    """
+    row = find_job(connection, job_id)
+    if row["state"] != "failed":
+        detail = (
+            f"The training job {job_id} is {row['state']}. Expected a failed one; order a new job instead."
+        )
+        raise RequestError(409, "job_not_failed", detail)
+    change_job(connection, job_id, state="queued", attempts=0, lease=None, ended_at=None, request=None)
+    add_state_event(connection, job_id, f"Queued again by {who}.", now)
+    add_audit_entry(connection, who, "continue a training", after={"job": job_id})
+
+
+def _find_open(connection: Connection, job_id: int) -> RowMapping:
+    row = find_job(connection, job_id)
+    if row["state"] in ENDED:
+        detail = (
+            f"The training job {job_id} has ended: it is {row['state']}. Expected one that waits or runs."
+        )
+        raise RequestError(409, "job_ended", detail)
+    return row
+
+
+def _request(connection: Connection, job_id: int, request: str, text: str, now: datetime) -> None:
+    change_job(connection, job_id, request=request)
+    add_state_event(connection, job_id, text, now)
+
+
+def check_no_training(connection: Connection, data_set_id: int) -> None:
+    """Raises a RequestError if trainings name the data set: they show what a model was trained on."""
+    named = select(table.id, table.model, table.version).where(table.data_set_id == data_set_id)
+    rows = connection.execute(named.order_by(table.id)).all()
+    if rows:
+        shown = [f"{model} {version} (training {job_id})" for job_id, model, version in rows[:MAX_NAMED]]
+        more = f" and {len(rows) - MAX_NAMED} more" if len(rows) > MAX_NAMED else ""
+        detail = (
+            f"Trainings of models use this data set: {', '.join(shown)}{more}. Delete the trainings first; "
+            "that of a model that is served cannot be deleted."
+        )
+        raise RequestError(409, "data_set_used", detail)

@@ -1,0 +1,148 @@
+"""Training jobs as the routes use them: rows in the database of the record, chunks of files in a store."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from hashlib import sha256
+from typing import TypeVar, TypeVarTuple
+
+from sqlalchemy import Connection, Engine, update
+
+from api.database.database import write_transaction
+from api.errors import RequestError
+from api.record.record import Record
+from api.record.record_files import RecordFiles
+from api.record.storage.pictures import PictureStore
+from api.record.stored_files import store_with_rows
+from api.settings import Settings
+from api.training.chunk_limits import check_space
+from api.training.file_sets import delete_chunk_rows, find_missing, find_unused
+from api.training.tables import training_chunks
+
+Args = TypeVarTuple("Args")
+T = TypeVar("T")
+FOLDER = "training"
+"""Of the chunks, in the folder of the record or below the URL of its pictures."""
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class NewChunk:
+    """A chunk to be stored."""
+
+    data: bytes
+    stored_at: datetime
+    sent_by: str
+
+    @cached_property
+    def sha256(self) -> bytes:
+        """Digest of the content, the name of the chunk in the store."""
+        return sha256(self.data).digest()
+
+    @property
+    def bytes(self) -> int:
+        """Size of the content."""
+        return len(self.data)
+
+
+class TrainingStore:
+    """Training jobs beside the record: rows in its database, chunks of files in a store of their own.
+
+    Every coroutine raises RequestError 503 `record_unavailable` if database or store cannot be used now.
+
+    Nothing is read or written before they are used.
+
+    Attributes:
+        using: Held while a model is put into use, and while a job is deleted: not both at the same time.
+    """
+
+    def __init__(self, settings: Settings, record: Record) -> None:
+        self._record = record
+        self._settings = settings
+        self._chunks = RecordFiles(record, settings, FOLDER, training_chunks)
+        self.using = asyncio.Lock()
+
+    async def read(self, query: Callable[[Connection, *Args], T], *args: *Args) -> T:
+        """Runs a query in a thread and returns its result."""
+        return await self._record.read(query, *args)
+
+    async def write(self, change: Callable[[Connection, *Args], T], *args: *Args) -> T:
+        """Runs a change in a thread, in one transaction, and returns its result."""
+        return await self._record.write(change, *args)
+
+    async def store_chunk(self, chunk: NewChunk, check: Callable[[Connection], object]) -> None:
+        """Stores a chunk durably if `check` does not raise and there is space for it.
+
+        Raises:
+            RequestError: 503 `no_space`, see `check_space`.
+        """
+        stored, settings = await self._chunks.open(), self._settings
+
+        def check_all(connection: Connection) -> None:
+            check(connection)
+            free_share, retry_after_s = settings.record_free_share, settings.retry_after_s
+            check_space(connection, chunk.sent_by, stored.space(), free_share, retry_after_s)
+
+        await self._record.write_all(lambda engine: store_chunk(engine, stored, chunk, check_all))
+
+    async def find_missing(self, digests: Sequence[bytes]) -> list[bytes]:
+        """Returns those chunks that are not stored."""
+        stored = await self._chunks.open()
+
+        def find(connection: Connection) -> list[bytes]:
+            missing = set(find_missing(connection, digests))
+            return [one for one in dict.fromkeys(digests) if one in missing or not stored.contains(one)]
+
+        return await self._record.read(find)
+
+    async def read_chunk(self, digest: bytes) -> bytes:
+        """Returns a chunk.
+
+        Raises:
+            RequestError: 404 `file_lost` if the store does not have it any more.
+        """
+        return await self._chunks.read(digest)
+
+    async def delete_unused(self, now: datetime) -> None:
+        """Deletes chunks of former checkpoints and deleted jobs; a failure is logged, and made up for by the
+        next call.
+        """
+        stored = await self._chunks.open()
+        try:
+            while await self._record.write_all(lambda engine: delete_unused_chunks(engine, stored, now)):
+                pass
+        except RequestError as error:
+            logger.warning("Files of former checkpoints and deleted jobs were not deleted: %s", error)
+
+    async def run_in_thread(self, function: Callable[[], T]) -> T:
+        """Runs a slow function in a thread."""
+        return await self._record.run_in_thread(function)
+
+
+def store_chunk(
+    engine: Engine, stored: PictureStore, chunk: NewChunk, check: Callable[[Connection], object]
+) -> None:
+    """Stores a chunk and its row, both or neither; one that is stored already counts as new."""
+
+    def change(connection: Connection) -> None:
+        arrived = update(training_chunks).where(training_chunks.c.sha256 == chunk.sha256)
+        connection.execute(arrived.values(stored_at=chunk.stored_at, sent_by=chunk.sent_by))
+        check(connection)
+
+    store_with_rows(engine, stored, [chunk], training_chunks, change)
+
+
+def delete_unused_chunks(engine: Engine, stored: PictureStore, now: datetime) -> int:
+    """Deletes chunks that no file has; returns their number.
+
+    The files are deleted within the transaction: an upload of the same chunk waits for it and stores its file
+    again.
+    """
+    with write_transaction(engine) as connection:
+        unused = find_unused(connection, now)
+        delete_chunk_rows(connection, unused)
+        stored.delete(*unused)
+    return len(unused)

@@ -1,0 +1,80 @@
+"""Schema and constraints of the database, on SQLite and PostgreSQL."""
+
+import hashlib
+from datetime import UTC, datetime
+
+import pytest
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_mock_engine, insert, text
+from sqlalchemy.exc import DBAPIError
+
+from api.database.database import migrate, migrations, open_database, write_transaction
+from api.database.schema import all_tables
+from api.record.tables import audit
+from segdec.errors import ConfigError
+
+
+def test_changed_tables_need_a_migration():
+    statements = []
+    mock = create_mock_engine(
+        "sqlite://", lambda ddl, *_: statements.append(ddl.compile(dialect=mock.dialect))
+    )
+    all_tables().create_all(mock, checkfirst=False)
+    digest = hashlib.sha256("".join(sorted(map(str, statements))).encode()).hexdigest()[:16]
+    expected = {
+        "0001": "d2bea6e03d305419",
+    }
+    head = ScriptDirectory.from_config(migrations()).get_current_head()
+    assert digest == expected[head], "add a migration, and its digest here"
+
+
+def test_only_these_tables_are_append_only(engine):
+    names = {
+        "sqlite": "SELECT tbl_name FROM sqlite_master WHERE type = 'trigger'",
+        "postgresql": "SELECT tgrelid::regclass::text FROM pg_trigger WHERE NOT tgisinternal",
+    }
+    with engine.connect() as connection:
+        found = set(connection.execute(text(names[connection.dialect.name])).scalars())
+    assert found == {"audit", "data_set_annotations", "data_set_versions"}
+
+
+def test_a_migration_of_a_large_record_has_no_time_limit(make_database, monkeypatch):
+    engine, limits = open_database(make_database()), []
+    migrate(engine)
+
+    def upgrade(config, _head):
+        limits.append(config.attributes["connection"].execute(text("SHOW statement_timeout")).scalar())
+
+    monkeypatch.setattr("api.database.database.command.upgrade", upgrade)
+    migrate(engine)
+    with engine.connect() as connection:
+        limits.append(connection.execute(text("SHOW statement_timeout")).scalar())
+    engine.dispose()
+    assert limits[0] == "0" != limits[1]
+
+
+def test_a_newer_schema_is_rejected(engine):
+    with write_transaction(engine) as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(
+        ConfigError, match=r"has schema 9999, which this version does not know. Expected \d{4}"
+    ):
+        migrate(engine)
+
+
+@pytest.mark.parametrize("change", ["UPDATE audit SET who = 'b'", "DELETE FROM audit"])
+def test_the_audit_log_is_append_only(engine, change):
+    line = {"at": datetime.now(UTC), "who": "a", "what": "review"}
+    with write_transaction(engine) as connection:
+        connection.execute(insert(audit), line)
+    with pytest.raises(DBAPIError, match="append-only"), write_transaction(engine) as connection:
+        connection.execute(text(change))
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://root@host/db", "nonsense", "sqlite://", "postgresql://u:secret@host:x/db"]
+)
+def test_an_invalid_url_is_rejected_without_its_password(url):
+    with pytest.raises(ConfigError, match=r"Expected\s+sqlite:///FILE") as refusal:
+        open_database(url)
+    assert "secret" not in str(refusal.value)

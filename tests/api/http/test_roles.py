@@ -1,0 +1,270 @@
+"""The roles of all routes, and who may use them."""
+
+import hashlib
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, NoReturn
+
+import pytest
+from fastapi import APIRouter
+from fastapi.routing import APIRoute
+
+from api.accounts import sessions, users
+from api.http.roles import check_roles, role_of
+from api.roles import USER_ROLES, Role, includes
+from segdec.errors import ConfigError
+
+PAGES = {
+    *("/", "/review", "/line", "/parts", "/trends", "/datasets", "/label"),
+    *("/train", "/models", "/settings", "/changes", "/docs"),
+}
+PART = "/parts/{record_id}"
+FOLDERS = {
+    *("shared", "vendor", "languages", "inspect", "part"),
+    *(page.strip("/") for page in PAGES - {"/", "/docs"}),
+}
+FILES = {"/docs", "/docs/swagger", *(f"/static/{name}" for name in FOLDERS)}
+PERMISSIONS = """
+anyone         GET HEAD        /livez
+anyone         GET HEAD        /readyz
+anyone         GET             /metrics
+anyone         GET             /v2
+anyone         GET             /v2/health/live
+anyone         GET             /v2/health/ready
+anyone         GET POST DELETE /v1/session
+anyone         POST            /v1/session/link
+anyone         PUT             /v1/session/password
+predict        POST            /v1/predict
+predict        POST            /v1/predict/batch
+predict        POST            /v1/inspect
+predict        GET             /v1/models
+predict        GET             /v1/models/{name}
+predict        POST            /v1/models/{name}/inspect
+predict        POST            /v1/models/{name}/predict
+predict        POST            /v1/models/{name}/versions/{version}/predict
+predict        GET             /v2/models/{name}
+predict        GET             /v2/models/{name}/ready
+predict        GET             /v2/models/{name}/versions/{version}
+predict        GET             /v2/models/{name}/versions/{version}/ready
+predict        POST            /v2/models/{name}/infer
+predict        POST            /v2/models/{name}/versions/{version}/infer
+predict        POST            /v2/repository/index
+operator       GET             /v1/line
+operator       GET             /v1/models/{name}/versions/{version}/report
+operator       GET             /v1/records
+operator       GET             /v1/records/names
+operator       GET             /v1/records/{record_id}
+operator       GET             /v1/records/{record_id}/audit
+operator       GET             /v1/records/{record_id}/heat-map
+operator       GET             /v1/records/{record_id}/image
+operator       GET             /v1/records/{record_id}/mask
+operator       GET             /v1/records/{record_id}/messages
+operator       GET             /v1/records/{record_id}/overlay
+operator       GET             /v1/records/{record_id}/qr-code
+operator       GET             /v1/settings
+reviewer       GET             /v1/data-sets
+reviewer       GET             /v1/data-sets/{data_set_id}
+reviewer       GET             /v1/data-sets/{data_set_id}/check
+reviewer       GET             /v1/data-sets/{data_set_id}/imports
+reviewer       GET             /v1/data-sets/{data_set_id}/imports/{import_id}
+reviewer       POST            /v1/data-sets/{data_set_id}/missing
+reviewer       DELETE          /v1/data-sets/{data_set_id}/leases
+reviewer       POST            /v1/data-sets/{data_set_id}/next
+reviewer       GET             /v1/data-sets/{data_set_id}/photographs
+reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}
+reviewer       PUT             /v1/data-sets/{data_set_id}/photographs/{photograph_id}/annotation
+reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}/annotations
+reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}/image
+reviewer       POST DELETE     /v1/data-sets/{data_set_id}/photographs/{photograph_id}/lease
+reviewer       POST            /v1/data-sets/{data_set_id}/photographs/{photograph_id}/segment
+reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}/mask
+reviewer       GET             /v1/data-sets/{data_set_id}/photographs/{photograph_id}/proposal/mask
+reviewer       GET             /v1/data-sets/{data_set_id}/proposals
+reviewer       GET             /v1/data-sets/{data_set_id}/proposals/models
+reviewer       GET             /v1/data-sets/{data_set_id}/proposals/training
+reviewer       GET             /v1/data-sets/{data_set_id}/versions
+reviewer       GET             /v1/data-sets/{data_set_id}/versions/compare
+reviewer       GET             /v1/data-sets/{data_set_id}/versions/{number}
+reviewer       GET             /v1/data-sets/{data_set_id}/versions/{number}/export
+reviewer       GET             /v1/data-sets/{data_set_id}/versions/{number}/files/{sha256}
+reviewer       GET             /v1/data-sets/{data_set_id}/versions/{number}/manifest
+reviewer       POST            /v1/review/next
+reviewer       GET             /v1/review/agreement
+reviewer       GET             /v1/review/statistics
+reviewer       PUT DELETE      /v1/records/{record_id}/review
+reviewer       GET             /v1/training/jobs
+reviewer       GET             /v1/training/jobs/{job_id}
+reviewer       GET             /v1/training/jobs/{job_id}/events
+reviewer       GET             /v1/training/jobs/{job_id}/panel
+reviewer       GET             /v1/training/jobs/{job_id}/report
+reviewer       GET             /v1/training/comparison
+reviewer       GET             /v1/training/workers
+quality        GET             /v1/audit
+quality        GET             /v1/outbox
+quality        GET             /v1/records/days/{day}
+quality        GET             /v1/records/export
+quality        GET             /v1/reports/{kind}
+quality        GET             /v1/review/candidates
+quality        GET             /v1/review/candidates/{name}/differences
+quality        GET             /v1/trends
+engineer       DELETE          /v1/admin/records/{record_id}/picture
+engineer       POST            /v1/admin/models/{name}/candidate
+engineer       POST            /v1/admin/models/{name}/promote
+engineer       POST            /v1/admin/models/{name}/reload
+engineer       POST            /v1/admin/models/{name}/rollback
+engineer       POST            /v1/admin/models/{name}/thresholds
+engineer       POST            /v1/admin/outbox/retry
+engineer       POST            /v1/admin/outbox/{event_id}/discard
+engineer       POST            /v1/admin/outbox/{event_id}/retry
+engineer       POST            /v1/data-sets
+engineer       PATCH DELETE    /v1/data-sets/{data_set_id}
+engineer       POST            /v1/data-sets/{data_set_id}/archives
+engineer       POST            /v1/data-sets/{data_set_id}/check
+engineer       POST            /v1/data-sets/{data_set_id}/parts
+engineer       POST            /v1/data-sets/{data_set_id}/photographs
+engineer       DELETE          /v1/data-sets/{data_set_id}/photographs/{photograph_id}
+engineer       POST            /v1/data-sets/{data_set_id}/proposals
+engineer       POST            /v1/data-sets/{data_set_id}/proposals/training
+engineer       POST            /v1/data-sets/{data_set_id}/versions
+engineer       PUT DELETE      /v1/settings/{name}
+engineer       POST            /v1/training/jobs
+engineer       DELETE          /v1/training/jobs/{job_id}
+engineer       POST            /v1/training/jobs/{job_id}/cancel
+engineer       POST            /v1/training/jobs/{job_id}/continue
+engineer       POST            /v1/training/jobs/{job_id}/stop
+engineer       POST            /v1/training/jobs/{job_id}/use
+administrator  GET POST        /v1/users
+administrator  PUT DELETE      /v1/users/{name}
+administrator  POST            /v1/users/{name}/link
+train          POST            /v1/training/worker/lease
+train          GET             /v1/training/worker/jobs/{job_id}/data/manifest
+train          GET             /v1/training/worker/jobs/{job_id}/data/files/{sha256}
+train          POST            /v1/training/worker/jobs/{job_id}/chunks/missing
+train          GET PUT         /v1/training/worker/jobs/{job_id}/chunks/{sha256}
+train          PUT             /v1/training/worker/jobs/{job_id}/checkpoint
+train          PUT             /v1/training/worker/jobs/{job_id}/panel
+train          PUT             /v1/training/worker/jobs/{job_id}/result
+train          POST            /v1/training/worker/jobs/{job_id}/heartbeat
+train          POST            /v1/training/worker/jobs/{job_id}/end
+"""
+TABLE = {
+    (method, path): role
+    for role, *methods, path in map(str.split, PERMISSIONS.strip().splitlines())
+    for method in methods
+}
+KEYS: dict[str, Role] = {
+    "api": "predict",
+    "review": "quality",
+    "admin": "administrator",
+    "train": "train",
+}
+REFUSALS = {
+    *("missing_key", "not_logged_in", "role_too_low"),
+    *("not_predict", "not_review", "not_admin", "not_train"),
+}
+BOSS = {"Authorization": "Bearer admin"}
+
+
+@pytest.fixture
+def guarded(make_app, key_files, tmp_path):
+    train_keys = tmp_path / "train.keys"
+    train_keys.write_text(f"train:{hashlib.sha256(b'train').hexdigest()}")
+    return make_app(record="required", record_folder=tmp_path / "record", train_keys=train_keys, **key_files)
+
+
+def test_every_route_is_in_the_table(guarded):
+    routes = [route for route in guarded.routes if isinstance(route, APIRoute)]
+    assert {route.path for route in guarded.routes} - {route.path for route in routes} == (
+        {"/openapi.json", PART} | PAGES | FILES
+    )
+    assert {(method, route.path): role_of(route) for route in routes for method in route.methods} == TABLE
+
+
+def add_user(connection, role):
+    """Adds a user with this role and name; returns the headers of a session."""
+    now = datetime.now(UTC)
+    users.add_user(connection, role, role, password="hash", who="test", now=now)
+    token = sessions.start_session(connection, role, is_screen=False, now=now).text
+    session = sessions.find_session(connection, token, now)
+    return {"Cookie": f"segdec_session={token}", "X-CSRF-Token": session.csrf_token}
+
+
+def test_everyone_may_do_what_the_role_allows(guarded, serve):
+    with serve(guarded) as client:
+        record, callers = guarded.state.service.recording.record, {}
+        for role in reversed(USER_ROLES):
+            callers[role] = (role, client.run(partial(record.write, add_user, role)))
+        callers |= {f"key {key}": (role, {"X-API-Key": key}) for key, role in KEYS.items()}
+        callers["nobody"] = ("anyone", {})
+        wrong = [
+            (name, method, path)
+            for (method, path), needed in TABLE.items()
+            if needed != "anyone"
+            for name, (role, headers) in callers.items()
+            if is_refused(client, method, path, headers) != (not includes(role, needed))
+        ]
+    assert not wrong
+
+
+def is_refused(client, method, path, headers):
+    answer = client.request(method, path, headers=headers)
+    return answer.status_code in (401, 403) and answer.json()["code"] in REFUSALS
+
+
+def test_public_paths_and_unknown_ones(guarded, serve):
+    with serve(guarded) as client:
+        public = sorted(
+            {"/openapi.json", "/livez", "/v1/session"} | PAGES | {"/parts/7", "/static/inspect/inspect.js"}
+        )
+        assert {client.get(path).status_code for path in public} == {200}
+        hidden = ("/v1/nothing", "/v1/predict", "/nothing", "/v1/predict/", "/v1/admin/nothing")
+        assert {client.get(path).status_code for path in hidden} == {401}
+        assert client.get("/v1/nothing", headers=BOSS).status_code == 404
+        assert client.get("/v1/predict", headers=BOSS).status_code == 405
+        assert client.get("/static/inspect/nothing.js").status_code == 404
+
+
+def test_route_without_a_role_is_refused(guarded):
+    router = APIRouter()
+    router.add_api_route("/v1/new", lambda: "new")
+    guarded.routes.extend(router.routes)
+    with pytest.raises(ConfigError, match="/v1/new declares no role"):
+        check_roles(guarded)
+
+
+@pytest.mark.anyio
+async def test_body_of_a_request_without_a_key_is_not_read(guarded):
+    answers = []
+
+    async def receive() -> NoReturn:
+        raise AssertionError("the body was read")
+
+    async def send(message: Any) -> None:
+        answers.append(message)
+
+    headers = [(b"content-length", b"1000000"), (b"x-api-key", b"wrong")]
+    scope = {"type": "http", "method": "POST", "path": "/v1/predict", "headers": headers, "query_string": b""}
+    await guarded(scope, receive, send)
+    assert answers[0]["status"] == 401
+
+
+def test_openapi_document_says_which_paths_need_a_key(guarded, make_app):
+    either = [{"bearer": []}, {"api_key": []}]
+    document = guarded.openapi()
+    assert set(document["components"]["securitySchemes"]) == {"bearer", "api_key"}
+    assert document["paths"]["/v1/predict"]["post"]["security"] == either
+    assert "security" not in document["paths"]["/livez"]["get"]
+    paths = make_app().openapi()["paths"]
+    assert "security" not in paths["/v1/predict"]["post"]
+    assert paths["/v1/admin/models/{name}/reload"]["post"]["security"] == either
+
+
+def test_each_key_has_its_own_rate_limit(make_app, key_files, serve):
+    with serve(make_app(**key_files, rate_limit=0.001, rate_burst=2)) as client:
+        assert [client.get("/v1/models", headers=BOSS).status_code for _ in range(3)] == [200, 200, 429]
+        assert client.get("/v1/models", headers={"X-API-Key": "api"}).status_code == 200
+        rejected = client.get("/v1/models/unnamed", headers=BOSS)
+        assert 1 <= int(rejected.headers["Retry-After"]) <= 1000
+        assert (rejected.json()["code"], rejected.json()["status"]) == ("rate_limit", 429)
+        assert {client.get(path).status_code for path in ("/livez", "/metrics") * 5} == {200}
+        assert 'segdec_rejections_total{reason="rate_limit"} 2.0' in client.get("/metrics").text

@@ -1,0 +1,82 @@
+"""The report in a model: served without access to the service, and only as it was exported."""
+
+import hashlib
+import json
+import shutil
+
+import pytest
+
+from api.app import create_app
+from api.models import report
+from api.settings import Settings
+from segdec.artifact import open_artifact
+from tests.api.conftest import ServiceClient, problem
+from tests.forged_artifact import write_manifest
+
+PAGE = b"<!doctype html><script>location = 'https://example.com'</script>"
+BOSS = {"X-API-Key": "admin"}
+PATH = "/v1/models/tiny/versions/1/report"
+
+
+@pytest.fixture
+def folder(tiny_artifact, tmp_path):
+    """A model with a report in a folder of models."""
+    place = tmp_path / "models" / "tiny" / "1"
+    shutil.copytree(tiny_artifact, place)
+    (place / "report.html").write_bytes(PAGE)
+    manifest = json.loads(open_artifact(place).content)
+    manifest["files"]["report.html"] = hashlib.sha256(PAGE).hexdigest()
+    write_manifest(place, json.dumps(manifest).encode())
+    return place
+
+
+@pytest.fixture
+def client(folder, key_files):
+    settings = Settings(models=folder.parents[1], batch_sizes=(1,), admin_keys=key_files["admin_keys"])
+    with ServiceClient(create_app(settings)) as client:
+        yield client
+
+
+def test_a_report_cannot_reach_the_service(client):
+    answer = client.get(PATH, headers=BOSS)
+    assert (answer.status_code, answer.content) == (200, PAGE)
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    policy = dict(
+        rule.strip().partition(" ")[::2] for rule in answer.headers["Content-Security-Policy"].split(";")
+    )
+    assert policy["sandbox"] == "allow-scripts"  # without allow-same-origin it has an origin of its own
+    assert policy["default-src"] == policy["form-action"] == policy["base-uri"] == "'none'"
+    assert "connect-src" not in policy and policy["img-src"] == "data:"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert client.get("/v1/models/tiny/versions/stable/report", headers=BOSS).content == PAGE
+
+
+def test_thresholds_that_were_set_do_not_hide_it(client):
+    body = {"version": "1", "score": 0.3, "review": None}
+    assert client.post("/v1/admin/models/tiny/thresholds", headers=BOSS, json=body).status_code == 200
+    assert client.get(PATH, headers=BOSS).content == PAGE
+
+
+def test_a_report_that_changed_is_not_shown(client, folder, monkeypatch):
+    (folder / "report.html").write_bytes(PAGE + b" ")
+    assert problem(client.get(PATH, headers=BOSS)) == (404, "report_changed")
+    (folder / "report.html").unlink()
+    assert problem(client.get(PATH, headers=BOSS)) == (404, "report_changed")
+    (folder / "report.html").symlink_to("/etc/passwd")
+    assert problem(client.get(PATH, headers=BOSS)) == (404, "report_changed")
+    (folder / "report.html").unlink()
+    (folder / "report.html").write_bytes(PAGE)
+    monkeypatch.setattr(report, "MAX_REPORT_BYTES", len(PAGE) - 1)
+    assert problem(client.get(PATH, headers=BOSS)) == (404, "report_changed")
+
+
+def test_other_models_have_no_report(make_app, serve, tiny_artifact, client):
+    assert problem(client.get("/v1/models/tiny/versions/9/report", headers=BOSS)) == (
+        404,
+        "version_not_found",
+    )
+    assert problem(client.get("/v1/models/../versions/1/report", headers=BOSS))[0] == 404
+    with ServiceClient(create_app(Settings(model=tiny_artifact, batch_sizes=(1,)))) as without:
+        assert problem(without.get(PATH)) == (404, "no_report")
+    with serve(make_app()) as in_memory:
+        assert problem(in_memory.get("/v1/models/unnamed/versions/0/report")) == (404, "no_report")

@@ -1,0 +1,92 @@
+import re
+
+import pytest
+
+from api.page_routes import STATIC
+
+FILES = (
+    "/static/inspect/inspect.js",
+    "/static/languages/de.json",
+    "/docs/docs.js",
+    "/docs/swagger/swagger-ui.css",
+)
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", *FILES])
+def test_pages_may_load_nothing_from_elsewhere(client, path):
+    answer = client.get(path)
+    assert answer.status_code == 200
+    policy = answer.headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'self'; img-src 'self' blob: data:;")
+    assert "unsafe" not in policy
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Cache-Control"] == "no-cache"
+
+
+def test_unchanged_script_is_not_sent_again(client):
+    tag = client.get("/static/inspect/inspect.js").headers["ETag"]
+    again = client.get("/static/inspect/inspect.js", headers={"If-None-Match": tag})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_no_page_changes_the_case_of_class_names():
+    styles = "".join(path.read_text() for path in sorted(STATIC.rglob("*.css")) if "vendor" not in path.parts)
+    changing = re.findall(r"([^{}]+)\{[^{}]*text-transform", styles)
+    assert [selector.strip() for selector in changing] == ["#statistics .note::first-letter"]  # sentences
+
+
+@pytest.mark.parametrize("path", ["/static/none.js", "/static/", "/static/%2e%2e/docs/docs.js", "/docs/none"])
+def test_other_files_are_not_found(client, path):
+    answer = client.get(path)
+    assert answer.status_code == 404
+    assert answer.json()["code"] == "not_found"
+
+
+def test_page_can_be_switched_off(make_app, serve):
+    with serve(make_app(page=False)) as client:
+        assert [client.get(path).status_code for path in ("/", FILES[0], "/docs")] == [404, 404, 200]
+
+
+OF_RECORD = ["./line", "./review", "./parts", "./trends"]
+
+
+@pytest.mark.parametrize(
+    ("record", "links"),
+    [
+        ("off", ["./", "./models", "./docs"]),
+        (
+            "required",
+            ["./", *OF_RECORD, "./datasets", "./train", "./models", "./settings", "./changes", "./docs"],
+        ),
+    ],
+)
+def test_pages_link_to_the_served_pages(make_app, serve, tmp_path, record, links):
+    with serve(make_app(record=record, record_folder=tmp_path / "record")) as client:
+        page = client.get("/").text
+        assert re.findall(r'<a href="([^"]+)"', page) == links
+        assert '<a href="./" aria-current=page>' in page
+        assert re.findall(r'<option value="(\w+)"[^>]*>(\w+)', page) == [("en", "English"), ("de", "Deutsch")]
+        review = client.get("/review")
+        assert review.status_code == (200 if record == "required" else 404)
+        for path in ("/parts", "/parts/7", "/static/review/review.js", "/static/part/part.js"):
+            assert client.get(path).status_code == review.status_code
+        assert client.get(f"/parts/{5000 * '7'}").status_code == review.status_code
+
+
+def test_pages_have_the_time_zone_of_the_plant(make_app, serve, tmp_path, key_files):
+    given = {"record_folder": tmp_path / "record", "record_zone": "Asia/Tokyo"}
+    with serve(make_app(record="required", admin_keys=key_files["admin_keys"], **given)) as client:
+        for path in ("/", "/parts", "/parts/7"):
+            assert 'data-zone="Asia/Tokyo"' in client.get(path).text
+        change, headers = {"value": "Europe/Berlin"}, {"X-API-Key": "admin"}
+        client.request("PUT", "/v1/settings/record_zone", json=change, headers=headers).raise_for_status()
+        assert 'data-zone="Europe/Berlin"' in client.get("/parts").text
+    with serve(make_app(record="off", record_zone="Asia/Tokyo")) as client:
+        assert "data-zone" not in client.get("/").text
+
+
+@pytest.mark.parametrize("page", sorted(STATIC.glob("*/index.html")), ids=lambda page: page.parent.name)
+def test_pages_work_below_the_prefix_of_a_proxy(page):
+    addresses = re.findall(r'(?:href|src)="([^"]+)"', page.read_text("utf-8"))
+    assert addresses
+    assert [address for address in addresses if address.startswith(("/", "http"))] == []

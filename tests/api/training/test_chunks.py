@@ -1,0 +1,147 @@
+"""Chunks of checkpoints and results: stored once, deleted when no file has them any more."""
+
+import hashlib
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from api.errors import RequestError
+from api.record.storage.pictures import FolderPictures, Space
+from api.training import chunk_limits
+from api.training.chunk_limits import check_space, count_unconfirmed
+from api.training.file_sets import UNUSED_AFTER, list_files, store_files
+from api.training.schemas import SentFile
+from api.training.tables import training_chunks
+from api.training.training_store import NewChunk, delete_unused_chunks, store_chunk
+
+LATER_S = UNUSED_AFTER.total_seconds() + 1
+
+
+@pytest.fixture
+def stored(tmp_path):
+    return FolderPictures(tmp_path / "training")
+
+
+@pytest.fixture
+def put(jobs, stored):
+    """Stores a chunk; returns its digest in hexadecimal."""
+
+    def put_one(data, check=lambda _: None, key="key of gpu-1"):
+        chunk = NewChunk(data, jobs.now, key)
+        store_chunk(jobs.engine, stored, chunk, check)
+        return chunk.sha256.hex()
+
+    return put_one
+
+
+def rows(jobs):
+    return set(
+        jobs.read(lambda connection: connection.execute(select(training_chunks.c.sha256)).scalars().all())
+    )
+
+
+def files_of(stored):
+    return {path.name for path in Path(stored.location).glob("??/*")}
+
+
+def delete(jobs, stored):
+    return delete_unused_chunks(jobs.engine, stored, jobs.now)
+
+
+def test_a_new_checkpoint_replaces_the_former_one_and_keeps_what_they_share(jobs, stored, put):
+    job_id, shared, old, new = jobs.order(), put(b"shared"), put(b"old"), put(b"new")
+    jobs.do(store_files, job_id, "checkpoint", [SentFile(path="a", chunks=[shared, old, shared])])
+    jobs.wait(LATER_S)
+    assert delete(jobs, stored) == 1  # `new`, whose upload was abandoned
+    new, uploading = put(b"new"), put(b"uploading")
+    jobs.do(store_files, job_id, "checkpoint", [SentFile(path="a", chunks=[shared, new])])
+    assert delete(jobs, stored) == 1  # `old`, at once
+    assert files_of(stored) == {shared, new, uploading}
+    jobs.wait(LATER_S)
+    assert delete(jobs, stored) == 1
+    assert files_of(stored) == {shared, new}
+    assert jobs.read(list_files, job_id, "checkpoint") == [SentFile(path="a", chunks=[shared, new])]
+
+
+def test_a_chunk_of_two_jobs_stays_until_both_have_ended(jobs, stored, put):
+    one, other, chunk = jobs.order(), jobs.order(), put(b"shared")
+    for job_id in (one, other):
+        jobs.do(store_files, job_id, "result", [SentFile(path="model/a", chunks=[chunk])])
+    jobs.do(store_files, one, "result", [SentFile(path="model/a", chunks=[put(b"another")])])
+    jobs.wait(LATER_S)
+    assert delete(jobs, stored) == 0
+    assert chunk in files_of(stored)
+
+
+def test_a_chunk_that_arrives_again_counts_as_new(jobs, stored, put):
+    chunk = put(b"a")
+    jobs.wait(LATER_S)
+    assert put(b"a") == chunk
+    assert delete(jobs, stored) == 0
+    jobs.wait(LATER_S)
+    assert (delete(jobs, stored), files_of(stored), rows(jobs)) == (1, set(), set())
+
+
+def test_a_chunk_of_a_rejected_request_is_not_stored(jobs, stored, put):
+    def refuse(_):
+        raise RequestError(409, "lease_lost", "The lease has ended.")
+
+    with suppress(RequestError):
+        put(b"a", refuse)
+    assert (files_of(stored), rows(jobs), list(stored.marked())) == (set(), set(), [])
+
+
+def test_a_full_disk_leaves_no_row(jobs, stored, put, monkeypatch):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(stored, "put", fail)
+    with pytest.raises(OSError, match="No space left"):
+        put(b"a")
+    assert rows(jobs) == set()
+
+
+# === Space ===
+
+
+def check(jobs, key="key of gpu-1", space=None, free_share=0.1):
+    """Returns what `check_space` says; None if chunks may stay."""
+    try:
+        jobs.read(check_space, key, space, free_share, 5)
+    except RequestError as error:
+        assert (error.status, error.code, error.headers["Retry-After"]) == (503, "no_space", "5")
+        return str(error)
+    return None
+
+
+def test_chunks_that_no_job_has_are_limited_for_each_key_and_for_all(jobs, put, monkeypatch):
+    monkeypatch.setattr(chunk_limits, "MAX_UNCONFIRMED", 25)
+    monkeypatch.setattr(chunk_limits, "MAX_UNCONFIRMED_OF_KEY", 10)
+    job_id, chunks = jobs.order(), [put(b"10 bytes.."), put(b"x")]
+    assert "workers with the key 'key of gpu-1'" in check(jobs)
+    assert check(jobs, "another key") is None
+    put(b"9 bytes..", key="another key")
+    put(b"6 byte", key="a third key")
+    assert "Chunks of all workers" in check(jobs, "another key")
+    jobs.do(store_files, job_id, "checkpoint", [SentFile(path="a", chunks=chunks)])
+    assert (check(jobs), check(jobs, "another key")) == (None, None)
+    put(b"x")  # is sent again, although the checkpoint has it
+    assert jobs.read(count_unconfirmed) == 15
+
+
+def test_chunks_leave_a_part_of_the_free_share_and_of_the_free_space(jobs, put):
+    put(bytes(200))
+    assert check(jobs, space=Space(total=10_000, free=500)) is None
+    assert "trainings leave 0.00 GB." in check(jobs, space=Space(total=10_000, free=499))
+    assert check(jobs, space=Space(total=10_000, free=200), free_share=0.0) is None
+    assert "take 0.00 GB" in check(jobs, space=Space(total=10_000, free=199), free_share=0.0)
+
+
+def test_a_set_of_files_needs_all_its_chunks(jobs, put):
+    job_id, missing = jobs.order(), hashlib.sha256(b"missing").hexdigest()
+    files = [SentFile(path="a", chunks=[put(b"a"), missing])]
+    with pytest.raises(RequestError, match=f"Not stored: 1 of the chunks, the first one {missing}"):
+        jobs.do(store_files, job_id, "checkpoint", files)
+    assert jobs.read(list_files, job_id, "checkpoint") == []
