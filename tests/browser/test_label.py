@@ -1,5 +1,7 @@
 """The label page in a real browser, with the real service."""
 
+import base64
+
 import httpx
 import numpy as np
 import pytest
@@ -42,6 +44,18 @@ class Labels:
     def labels(self) -> list[str | None]:
         return [shown["label"] for shown in self.photographs()]
 
+    def annotate(self, mask: NDArray[np.uint8], **content: object) -> None:
+        """Annotates the first photograph, as a program does."""
+        sent = {**content, "mask": base64.b64encode(encode_png(mask)).decode(), "based_on": None}
+        path = f"{self.path}/photographs/{self.photographs()[0]['id']}/annotation"
+        self.http.put(path, json=sent).raise_for_status()
+
+    def contents(self) -> list[dict]:
+        """What the annotations of the first photograph say, the newest first."""
+        path = f"{self.path}/photographs/{self.photographs()[0]['id']}/annotations"
+        listed = self.http.get(path).json()["annotations"]
+        return [{name: one[name] for name in one if name not in ("id", "at")} for one in listed]
+
     def mask(self, index: int) -> np.ndarray:
         number = self.photographs()[index]["id"]
         answer = self.http.get(f"{self.path}/photographs/{number}/mask")
@@ -76,6 +90,13 @@ def shows(page: Page, name: str) -> None:
     """Waits until the photograph is displayed."""
     expect(page.locator("#name")).to_have_text(name)
     expect(page.locator("main")).to_have_attribute("data-picture", "shown")
+
+
+def save(page: Page) -> None:
+    """Saves what is shown, and waits until it is stored."""
+    with page.expect_response("**/annotation") as saved:
+        page.keyboard.press("Enter")
+    assert saved.value.ok
 
 
 def drag(page: Page, start: tuple[float, float], end: tuple[float, float]) -> None:
@@ -119,6 +140,68 @@ def test_photographs_are_labelled_by_keys_with_masks_of_several_classes(labels, 
     expected = np.zeros((HEIGHT, WIDTH), np.uint8)
     expected[8:14, 10:20], expected[20:22, 30:33], expected[30:40, 0:5] = 1, 2, 255
     np.testing.assert_array_equal(labels.mask(1), expected)
+
+
+def test_an_annotation_that_is_saved_again_loses_no_field(labels, open_page):
+    labels.add(1)
+    mask = np.zeros((HEIGHT, WIDTH), np.uint8)
+    mask[8:14, 10:20], mask[30:34, 40:50] = 1, 2
+    labels.annotate(mask, label="spot", is_boxes=True)
+    page = open_page().page
+    page.goto(f"{labels.page}&photograph={labels.photographs()[0]['id']}")
+    shows(page, "0.png")
+    save(page)
+    again, first = labels.contents()
+    assert again == first
+    np.testing.assert_array_equal(labels.mask(0), mask)
+
+
+@pytest.mark.slow
+def test_boxes_stay_boxes_until_a_person_clears_them_or_says_otherwise(labels, open_page):
+    labels.add(1)
+    mask = np.zeros((HEIGHT, WIDTH), np.uint8)
+    mask[8:14, 10:20] = 1
+    labels.annotate(mask, label="scratch", is_boxes=True)
+    page = open_page().page
+    page.goto(f"{labels.page}&photograph={labels.photographs()[0]['id']}")
+    shows(page, "0.png")
+    boxes = page.get_by_label("Boxes around the defects")
+    expect(boxes).to_be_checked()
+    page.keyboard.press("x")
+    drag(page, (30.2, 20.2), (32.8, 21.8))
+    expect(boxes).to_be_checked()
+    page.locator("#clear").click()
+    expect(boxes).to_be_hidden()
+    drag(page, (10.2, 8.2), (19.8, 13.8))
+    expect(boxes).not_to_be_checked()
+    for _ in "drawn", "cleared":
+        page.locator("#step-undo").click()
+    expect(boxes).to_be_checked()
+    save(page)
+    page.keyboard.press("ArrowLeft")
+    shows(page, "0.png")
+    expect(boxes).to_be_checked()
+    boxes.uncheck()
+    save(page)
+    assert [one["is_boxes"] for one in labels.contents()] == [False, True, True]
+
+
+@pytest.mark.slow
+def test_drawn_boxes_are_exact_until_a_person_says_otherwise_also_after_a_reload(labels, open_page):
+    labels.add(1)
+    page = open_page(locale="de").page
+    shows(page, "0.png")
+    page.keyboard.press("x")
+    drag(page, (10.2, 8.2), (19.8, 13.8))
+    boxes = page.get_by_label("Rechtecke um die Fehler, nicht ihre Umrisse")
+    expect(boxes).not_to_be_checked()
+    boxes.check()
+    wait_for_draft(page, 1, is_boxes=True)
+    page.reload()
+    shows(page, "0.png")
+    expect(boxes).to_be_checked()
+    save(page)
+    assert [one["is_boxes"] for one in labels.contents()] == [True]
 
 
 @pytest.mark.slow
@@ -251,19 +334,20 @@ def test_failed_requests_for_the_next_photographs_are_repeated_and_lose_no_label
     assert labels.labels() == ["good"]
 
 
-STORED_STEPS = """async () => {
+STORED_DRAFT = """async () => {
     const answer = (request) => new Promise((resolve) => (request.onsuccess = () => resolve(request.result)));
     const database = await answer(indexedDB.open("segdec.drafts"));
     const drafts = await answer(database.transaction("drafts").objectStore("drafts").getAll());
     database.close();
-    return drafts[0]?.state.done.length ?? 0;
+    const { done, isBoxes } = drafts[0]?.state ?? { done: [] };
+    return [done.length, Boolean(isBoxes)];
 }"""
 
 
-def wait_for_draft(page: Page, steps: int) -> None:
-    """Waits until the browser has stored a draft with this number of steps."""
+def wait_for_draft(page: Page, steps: int, is_boxes: bool = False) -> None:
+    """Waits until the browser has stored a draft with this number of steps, of boxes or not."""
     for _ in range(600):
-        if page.evaluate(STORED_STEPS) == steps:
+        if page.evaluate(STORED_DRAFT) == [steps, is_boxes]:
             return
         page.wait_for_timeout(50)
     pytest.fail("The draft is not stored.")

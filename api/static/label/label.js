@@ -138,8 +138,9 @@ function showClass(value) {
 /** Saves what is shown: the proposal of a model, the mask with its classes, or the chosen class alone. */
 function saveShown() {
   if (main.dataset.picture !== "shown" || shown.drawing.pending) return;
-  const { accepted, chosen, drawnClasses: drawn } = shown;
-  const label = drawn.includes(accepted?.label) ? accepted.label : (drawn[0] ?? accepted?.label ?? chosen?.name);
+  const { accepted, chosen, drawnClasses: drawn, given } = shown;
+  const known = [accepted?.label, given.label].find((label) => drawn.includes(label)); // else the largest class
+  const label = known ?? drawn[0] ?? accepted?.label ?? chosen?.name;
   if (label) save({ label, hasMask: !shown.drawing.empty, source: accepted ? PROPOSED : DRAWN });
   else panel.showNotice(translate("Draw a defect or choose a label first."));
 }
@@ -158,14 +159,14 @@ function saveWhole(label) {
 
 function save({ label, hasMask, source }) {
   const photograph = shown;
-  const { width, height, pixels } = photograph.drawing;
+  const { width, height, pixels, isBoxes } = photograph.drawing;
   const mask = hasMask ? writeGrey(width, height, pixels.slice()) : null;
   if (photograph.drawing.modified) photograph.keepDraft();
   queue.saving.add(photograph);
   photograph.error = "";
   photograph.work = photograph.work.then(async () => {
     try {
-      await photograph.save({ label, mask: await mask, source });
+      await photograph.save({ label, mask: await mask, is_boxes: hasMask && isBoxes, source });
     } catch (error) {
       photograph.error = translate("{name} was not saved: {reason}", { name: photograph.given.name, reason: error.message });
       queue.saving.delete(photograph);
@@ -217,6 +218,7 @@ bindKeys(
 byId("save").addEventListener("click", saveShown);
 byId("skip").addEventListener("click", (event) => event.detail > 1 || skip());
 byId("back").addEventListener("click", back);
+byId("is-boxes").addEventListener("change", ({ target }) => shown?.drawing && shown.setBoxes(target.checked));
 byId("ignore").addEventListener("click", () => saveWhole("ignore"));
 byId("reload-picture").addEventListener("click", () => show(shown));
 byId("retry").addEventListener("click", () => {

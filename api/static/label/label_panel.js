@@ -26,10 +26,12 @@ export class LabelPanel {
     this.showNotice(error);
   }
 
-  /** Shows the classes of the photograph and what "Save" stores. */
+  /** Shows the classes of the photograph, whether its mask has boxes, and what "Save" stores. */
   showLabel(photograph) {
     const { drawnClasses: drawn, accepted, chosen } = photograph;
     const classes = drawn.length ? drawn : [accepted?.label ?? chosen?.name];
+    byId("boxes-field").hidden = !drawn.length;
+    byId("is-boxes").checked = photograph.drawing.isBoxes;
     photograph.defects.forEach(({ name }, at) => byId("labels").children[at + 1].setAttribute("aria-pressed", classes.includes(name)));
     setText(byId("save-text"), accepted ? acceptText(accepted, drawn) : saveText(drawn, chosen?.name));
     byId("save").disabled = !accepted && !drawn.length && !chosen;

@@ -42,6 +42,12 @@ export class Photograph {
     await this.drafts.keep(this.#draftId, { state, annotation: this.given.annotation_id });
   }
 
+  /** States whether the mask has rectangles around the defects, not their outlines. */
+  setBoxes(isBoxes) {
+    this.drawing.isBoxes = isBoxes;
+    return this.keepDraft();
+  }
+
   /** Stores a label with its mask in the service. */
   async save(annotation) {
     this.given = await this.requests.annotate(this.id, annotation, this.given.annotation_id);
@@ -73,7 +79,7 @@ export class Photograph {
       this.#firstMask(),
       this.drafts.find(this.#draftId),
     ]);
-    this.drawing = new EditableMask({ ...mask, hasClasses: true });
+    this.drawing = new EditableMask({ ...mask, hasClasses: true, isBoxes: this.given.is_boxes });
     if (draft?.annotation === this.given.annotation_id) this.drawing.restore(draft.state);
     this.bitmap = bitmap;
   }

@@ -60,9 +60,12 @@ export class Requests extends RecordRequests {
     return readGrey(new Uint8Array(await answer.arrayBuffer()));
   }
 
-  /** Stores an annotation {label, mask, source}, `mask` a Blob or null, after the annotation `basedOn`; returns the photograph. */
-  async annotate(id, { label, mask, source }, basedOn) {
-    const sent = { label, mask: mask && (await base64Of(mask)), source, based_on: basedOn, session: this.session };
+  /**
+   * Stores an annotation {label, mask, is_boxes, source}, `mask` a Blob or null, after the annotation `basedOn`; returns
+   * the photograph. What the page does not send stays as in that annotation.
+   */
+  async annotate(id, { mask, ...content }, basedOn) {
+    const sent = { ...content, mask: mask && (await base64Of(mask)), based_on: basedOn, session: this.session };
     const options = { method: "PUT", headers: JSON_TYPE, body: JSON.stringify(sent) };
     return this.json(`${this.path}/photographs/${id}/annotation`, options);
   }

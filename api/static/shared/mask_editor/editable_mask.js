@@ -2,15 +2,17 @@
 
 import { rasterizeLine, rasterizePolygon } from "./rasterize.js";
 
+const IGNORED = 255;
 const MAX_UNDO_BYTES = 2 ** 26; // the oldest steps are dropped first
 
 export class EditableMask {
   /**
    * Starts with a mask {width, height, pixels}: 0 = good, other values = defects. With `hasClasses` each value is the
-   * number of a class, and 255 an ignored area.
+   * number of a class, and 255 an ignored area. `isBoxes`: it has rectangles around the defects, not their outlines.
    */
-  constructor({ width, height, pixels, hasClasses }) {
+  constructor({ width, height, pixels, hasClasses, isBoxes = false }) {
     Object.assign(this, { width, height, hasClasses, first: pixels, pixels: pixels.slice() });
+    this.firstIsBoxes = this.isBoxes = isBoxes;
     this.wasEdited = false;
     this.undone = [];
     this.done = [];
@@ -19,7 +21,8 @@ export class EditableMask {
 
   /** Its state as plain data, for `restore`. */
   get state() {
-    return { pixels: this.pixels, first: this.first, done: this.done, undone: this.undone, wasEdited: this.wasEdited };
+    const { pixels, first, isBoxes, done, undone, wasEdited } = this;
+    return { pixels, first, isBoxes, done, undone, wasEdited };
   }
 
   /** Continues with a former state of this mask. */
@@ -39,6 +42,11 @@ export class EditableMask {
   /** Whether no pixel is defective. */
   get empty() {
     return !this.pixels.some((value) => value);
+  }
+
+  /** Whether a pixel has a class, so not only ignored areas are marked. */
+  get hasDefects() {
+    return this.pixels.some((value) => value && !(this.hasClasses && value === IGNORED));
   }
 
   /** Whether a step is in progress. */
@@ -63,9 +71,11 @@ export class EditableMask {
     return this.#cover((paint) => rasterizePolygon(points, paint), value);
   }
 
+  /** Ends a step. A mask without defects has no boxes; what is drawn then is exact. */
   end() {
     if (this.editedBox) {
-      this.#remember(this.done, { box: this.editedBox, pixels: cut(this.before, this.width, this.editedBox) });
+      this.#remember(this.done, this.#pieceOf(this.before, this.editedBox));
+      this.isBoxes &&= this.hasDefects;
       this.undone = [];
       this.wasEdited = true;
     }
@@ -99,6 +109,7 @@ export class EditableMask {
   /** Restores the first mask; can be undone. */
   reset() {
     this.replace(this.first.slice());
+    this.isBoxes = this.firstIsBoxes;
   }
 
   undo() {
@@ -113,9 +124,14 @@ export class EditableMask {
   #step(from, to) {
     const step = from.pop();
     if (!step) return false;
-    this.#remember(to, { box: step.box, pixels: cut(this.pixels, this.width, step.box) });
+    this.#remember(to, this.#pieceOf(this.pixels, step.box));
     paste(this.pixels, this.width, step);
+    this.isBoxes = step.isBoxes;
     return true;
+  }
+
+  #pieceOf(pixels, box) {
+    return { box, pixels: cut(pixels, this.width, box), isBoxes: this.isBoxes };
   }
 
   #remember(steps, step) {
