@@ -12,6 +12,7 @@ from datasets.checking import ANY_WHITE_LEVEL
 from datasets.conversion import class_mask
 from datasets.reading import decode, read_files
 from datasets.sample import IGNORED, Dataset, Problem, Record
+from segdec.annotation_content import AnnotationContent
 from segdec.client.data_sets import DataSetClient, KnownPhotograph, StoredPhotograph
 from segdec.errors import ServiceError
 from segdec.images import DEFAULT_MAX_PIXELS, encode_png
@@ -152,8 +153,8 @@ class _Sending:
         label = self._target.classes[number - 1] if number else self._names[0]
         if stored.annotation_id is not None:
             return ["kept"] if stored.label != label else []
-        mask = self._mask(record)
-        self._target.annotate(stored, label, mask, is_boxes=mask is not None and record.supervision == "box")
+        content = AnnotationContent(label=label, is_boxes=record.supervision == "box")
+        self._target.annotate(stored, content, self._mask(record))
         return ["labelled"]
 
     def _add(self, record: Record) -> StoredPhotograph:

@@ -24,6 +24,7 @@ from api.http.json_files import decode_base64
 from api.http.number_text import MAX_ID, WHOLE_NUMBER
 from api.http.request_params import RequiredName
 from api.http.roles import require_role
+from segdec.annotation_content import AnnotationContent
 
 router = APIRouter(
     prefix="/v1/data-sets/{data_set_id}", tags=["data sets"], dependencies=require_role("reviewer")
@@ -35,10 +36,10 @@ Session = Annotated[RequiredName, Field(description="random text, one for each t
 Id = Annotated[int, Field(gt=0, le=MAX_ID, strict=True)]
 
 
-class SentAnnotation(BaseModel):
-    """An annotation."""
+class SentAnnotation(AnnotationContent):
+    """An annotation. A field about label or mask that is left out is as in the annotation `based_on`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid")
 
     label: RequiredName | None = Field(
         description="`good`, a class of the data set, `ignore` (left out of versions), or null: not labelled"
@@ -49,7 +50,6 @@ class SentAnnotation(BaseModel):
         "…, 255 = ignored area; null: no mask",
         json_schema_extra={"contentEncoding": "base64"},
     )
-    is_boxes: bool = Field(False, description="whether the mask has rectangles around the defects")
     source: Source = "drawn"
     based_on: Id | None = Field(
         description="`annotation_id` of the photograph as the author has seen it; null: none"
@@ -92,14 +92,8 @@ async def put_annotation(
         read = partial(read_class_mask, data, row["height"], row["width"], sent.label, classes)
         mask = await data_sets.decode(read)
     now = datetime.now(UTC)
-    new = NewAnnotation(
-        sent.label,
-        None if mask is None else mask.sha256,
-        sent.source,
-        author_of(request),
-        now,
-        is_boxes=sent.is_boxes and mask is not None,
-    )
+    content = AnnotationContent.model_validate(sent.model_dump(exclude_unset=True))
+    new = NewAnnotation(content, None if mask is None else mask.sha256, sent.source, author_of(request), now)
     await data_sets.write(
         annotate,
         data_set_id,

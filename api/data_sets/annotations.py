@@ -1,8 +1,9 @@
 """Annotations of photographs: append-only, each by a person, with the state that it was based on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
@@ -13,6 +14,7 @@ from api.data_sets.photographs import find_photograph
 from api.data_sets.schemas import Annotation, AnnotationList, Source
 from api.data_sets.tables import data_set_annotations, data_set_photographs
 from api.errors import RequestError
+from segdec.annotation_content import AnnotationContent
 
 table, photographs = data_set_annotations.c, data_set_photographs.c
 
@@ -22,20 +24,19 @@ class NewAnnotation:
     """An annotation to be added.
 
     Attributes:
-        label: `good`, a class of the data set, `ignore`; None = the label is withdrawn.
+        content: What it says. Fields that were not set are as in the annotation that it is based on, so that
+            a client does not delete what it does not know.
         mask: Digest of the mask's file; None = no mask.
-        is_boxes: Whether the mask has rectangles around the defects, not their pixels; false without a mask.
         source: Where it comes from.
         author: Who decided.
         at: The time.
     """
 
-    label: str | None
+    content: AnnotationContent
     mask: bytes | None
     source: Source
     author: str
     at: datetime
-    is_boxes: bool = False
 
 
 def annotate(
@@ -63,8 +64,8 @@ def annotate(
             if another session has it open, or if somebody has added an annotation meanwhile.
     """
     row = find_photograph(connection, data_set_id, photograph_id)
-    if new.label is not None:
-        check_label(new.label, classes_of(find_data_set(connection, data_set_id)))
+    if new.content.label is not None:
+        check_label(new.content.label, classes_of(find_data_set(connection, data_set_id)))
     if row["removed_at"] is not None:
         raise RequestError(
             409,
@@ -73,10 +74,10 @@ def annotate(
             "before you label it.",
         )
     check_not_leased_to_another(connection, row, session, new.at)
+    content = _columns(connection, photograph_id, new, based_on)
     if row["annotation_id"] != based_on:
-        return _repeated(connection, row, new)
+        return _repeated(connection, row, {**content, "author": new.author})
     values = {"photograph_id": photograph_id, "at": new.at, "author": new.author, "source": new.source}
-    content = {"label": new.label, "mask": new.mask, "is_boxes": new.is_boxes}
     added = insert(data_set_annotations).returning(table.id)
     number: int = connection.execute(added, {**values, **content}).scalar_one()
     latest = update(data_set_photographs).where(photographs.id == photograph_id)
@@ -84,8 +85,20 @@ def annotate(
     return number
 
 
-def _repeated(connection: Connection, row: RowMapping, new: NewAnnotation) -> int:
-    """Returns the latest annotation if it equals the new one.
+def _columns(
+    connection: Connection, photograph_id: int, new: NewAnnotation, based_on: int | None
+) -> dict[str, Any]:
+    """Returns the content of a new annotation and its mask, by column."""
+    seen = select(data_set_annotations).where(table.id == based_on, table.photograph_id == photograph_id)
+    before: Mapping[Any, Any] = connection.execute(seen).mappings().first() or {}
+    content = AnnotationContent.model_validate({**before, **new.content.model_dump(exclude_unset=True)})
+    if new.mask is None:
+        content = content.without_mask()
+    return {**content.model_dump(), "mask": new.mask}
+
+
+def _repeated(connection: Connection, row: RowMapping, new: dict[str, Any]) -> int:
+    """Returns the latest annotation if it equals the new one, given by column.
 
     Raises:
         RequestError: 409 `annotation_changed` otherwise.
@@ -94,9 +107,7 @@ def _repeated(connection: Connection, row: RowMapping, new: NewAnnotation) -> in
     if row["annotation_id"] is not None:
         latest = select(data_set_annotations).where(table.id == row["annotation_id"])
         found = connection.execute(latest).mappings().one()
-        mask = None if found["mask"] is None else bytes(found["mask"])
-        known = (found["label"], mask, found["is_boxes"], found["author"])
-        if known == (new.label, new.mask, new.is_boxes, new.author):
+        if {name: found[name] for name in new} == new:
             return int(found["id"])
     by = "nobody" if found is None else found["author"] or "somebody"
     raise RequestError(
@@ -123,8 +134,7 @@ def _rows(connection: Connection, photograph_id: int) -> Sequence[RowMapping]:
 
 
 def _make(row: RowMapping) -> Annotation:
-    names = ("id", "at", "author", "label", "is_boxes", "source")
-    return Annotation(**{name: row[name] for name in names}, has_mask=row["mask"] is not None)
+    return Annotation.model_validate({**row, "has_mask": row["mask"] is not None})
 
 
 def find_mask(

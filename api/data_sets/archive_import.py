@@ -247,14 +247,14 @@ def _add_photographs(
     for one in loaded:
         added = add_photograph(connection, data_set_id, one.photograph, who, now)
         outcomes.append(added.outcome)
-        if one.label is None:
+        if one.content.label is None:
             continue
         row = find_photograph(connection, data_set_id, added.id)
         mask = None if one.mask is None else one.mask.sha256
         if row["annotation_id"] is None:
-            new = NewAnnotation(one.label, mask, "imported", who, now, one.is_boxes)
+            new = NewAnnotation(one.content, mask, "imported", who, now)
             annotate(connection, data_set_id, added.id, new, None)
             outcomes.append("labelled")
-        elif (row["label"], row["mask"] and bytes(row["mask"])) != (one.label, mask):
+        elif (row["label"], row["mask"] and bytes(row["mask"])) != (one.content.label, mask):
             outcomes.append("kept")
     return outcomes

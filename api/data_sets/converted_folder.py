@@ -12,11 +12,12 @@ from api.data_sets.class_masks import IGNORED, make_class_mask
 from api.data_sets.new_file import NewFile
 from api.data_sets.photographs import NewPhotograph
 from api.data_sets.splits import LEFT_OUT, Split
+from api.data_sets.versions import read_content
 from api.errors import RequestError
 from api.messages.causes import Failure
+from segdec.annotation_content import AnnotationContent
 from segdec.config import GOOD
 from segdec.images import decode_mask_values, read_file, read_size
-from segdec.runtime.label_names import is_ignored
 
 
 @dataclass(frozen=True)
@@ -28,18 +29,16 @@ class ConvertedPhotograph:
         part: Photographs of one part have the same; empty if it is alone.
         split: None if no photograph of the folder has one.
         image: The file.
-        label: `good` or a class of defects; None: unknown.
+        content: Of the annotation.
         mask: File with the classes of the folder; None: none.
-        is_boxes: Whether the mask has rectangles around the defects.
     """
 
     name: str
     part: str
     split: Split | None
     image: Path
-    label: str | None
+    content: AnnotationContent
     mask: Path | None
-    is_boxes: bool
 
 
 @dataclass(frozen=True)
@@ -48,16 +47,14 @@ class LoadedPhotograph:
 
     Attributes:
         photograph: The photograph.
-        label: None: not labelled.
+        content: Of the annotation, with a class of the data set.
         mask: Mask with the classes of the data set; None: none.
-        is_boxes: As in `ConvertedPhotograph`.
         problem: Why the annotation cannot be used; None: it can.
     """
 
     photograph: NewPhotograph
-    label: str | None
+    content: AnnotationContent
     mask: NewFile | None
-    is_boxes: bool
     problem: Failure | None = None
 
 
@@ -86,14 +83,13 @@ class ConvertedFolder:
             "" if group == name else group,
             entry.get("split", rest),
             self._folder / entry["image"],
-            None if is_ignored(entry["label"]) else entry["label"],
+            read_content(entry),
             None if mask is None else self._folder / mask,
-            entry["supervision"] == "box",
         )
 
     def used_classes(self) -> list[str]:
         """Returns the classes that labels or masks have; slow, so call it in a thread."""
-        used = {photograph.label for photograph in self.photographs}
+        used = {photograph.content.label for photograph in self.photographs}
         numbers: set[int] = set()
         for photograph in self.photographs:
             if photograph.mask is not None:
@@ -112,9 +108,10 @@ class ConvertedFolder:
         file = NewFile(photograph.image.read_bytes(), photograph.image.suffix[1:], width, height)
         new = NewPhotograph(file, photograph.name, photograph.part, split=photograph.split)
         known = {name.casefold(): name for name in (GOOD, *classes)}
-        label = photograph.label and known[photograph.label.casefold()]
+        label = photograph.content.label and known[photograph.content.label.casefold()]
+        content = photograph.content.model_copy(update={"label": label})
         if photograph.mask is None or label is None:
-            return LoadedPhotograph(new, label, None, is_boxes=False)
+            return LoadedPhotograph(new, content, None)
         numbers = np.zeros(256, np.uint8)
         numbers[IGNORED] = IGNORED
         for number, name in enumerate(self.classes, start=1):
@@ -124,8 +121,9 @@ class ConvertedFolder:
         try:
             mask = make_class_mask(pixels, label, classes)
         except RequestError as error:
-            return LoadedPhotograph(new, None, None, is_boxes=False, problem=Failure.of(error))
-        return LoadedPhotograph(new, label, mask, photograph.is_boxes and mask is not None)
+            unknown = content.model_copy(update={"label": None})
+            return LoadedPhotograph(new, unknown, None, problem=Failure.of(error))
+        return LoadedPhotograph(new, content, mask)
 
 
 def _read_mask(path: Path, class_count: int) -> "np.ndarray[tuple[int, int], np.dtype[np.uint8]]":

@@ -220,15 +220,13 @@ def list_photographs(
 
 
 def _make_photograph(row: RowMapping) -> StoredPhotograph:
-    names = ("id", "name", "part", "split", *FACTS, "label", "is_boxes", "annotation_id", "record_id")
-    times = ("added_at", "added_by", "removed_at", "removed_by")
-    return StoredPhotograph(
-        **{name: row[name] for name in (*names, *times)},
-        sha256=bytes(row["sha256"]).hex(),
-        has_mask=row["mask"] is not None,
-        proposal=_make_proposal(row),
-        opened_by=row["lease_person"] if row["is_open"] else None,
-    )
+    others = {
+        "sha256": bytes(row["sha256"]).hex(),
+        "has_mask": row["mask"] is not None,
+        "proposal": _make_proposal(row),
+        "opened_by": row["lease_person"] if row["is_open"] else None,
+    }
+    return StoredPhotograph.model_validate({**row, **others})
 
 
 def _make_proposal(row: RowMapping) -> Proposal | None:

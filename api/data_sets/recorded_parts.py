@@ -21,6 +21,7 @@ from api.record.search import list_inspections
 from api.record.storage.pictures import PictureStore
 from api.record.tables import inspections
 from api.review.corrected_masks import number_classes
+from segdec.annotation_content import AnnotationContent
 from segdec.config import GOOD
 from segdec.mask_decoding import unpack_mask
 from segdec.runtime.identifiers import UNSURE
@@ -207,6 +208,7 @@ def _annotate(
     if part.label is None or row["annotation_id"] is not None:
         return False
     author, at = part.row["reviewer"] or "", part.row["reviewed_at"]
-    new = NewAnnotation(part.label, None if mask is None else mask.sha256, "reviewed", author, at)
+    content = AnnotationContent(label=part.label)
+    new = NewAnnotation(content, None if mask is None else mask.sha256, "reviewed", author, at)
     annotate(connection, data_set_id, added.id, new, None, row["leased_to"])
     return True

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from api.data_sets.splits import Split
+from segdec.annotation_content import AnnotationContent
 from segdec.schemas import AnswerPart
 
 Source = Literal["drawn", "imported", "proposed", "reviewed"]
@@ -62,7 +63,7 @@ class DataSetList(AnswerPart):
     data_sets: list[DataSet]
 
 
-class StoredPhotograph(AnswerPart):
+class StoredPhotograph(AnnotationContent):
     """A photograph of a data set with its latest annotation."""
 
     id: int
@@ -76,9 +77,7 @@ class StoredPhotograph(AnswerPart):
     format: str
     width: int = Field(description="px, upright")
     height: int
-    label: str | None = Field(description="good, a class of defects, or ignore; null: not labelled")
     has_mask: bool
-    is_boxes: bool = Field(description="whether the mask has rectangles around the defects")
     annotation_id: int | None = Field(description="the latest annotation; null: never labelled")
     record_id: int | None = Field(description="of the inspection that it comes from; null: of none")
     added_at: datetime
@@ -125,17 +124,13 @@ class MissingPhotographs(AnswerPart):
     present: list[KnownPhotograph] = Field(description="the others, also those that were removed")
 
 
-class Annotation(AnswerPart):
+class Annotation(AnnotationContent):
     """What a person decided about a photograph."""
 
     id: int
     at: datetime
     author: str = Field(description="user or key")
-    label: str | None = Field(
-        description="good, a class of defects, or ignore; null: the label was withdrawn"
-    )
     has_mask: bool
-    is_boxes: bool = Field(description="whether the mask has rectangles around the defects")
     source: Source
 
 

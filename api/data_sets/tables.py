@@ -2,7 +2,6 @@
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     Column,
     Double,
     ForeignKey,
@@ -76,9 +75,7 @@ data_set_photographs = Table(
     Column("record_id", BigInteger, doc="of the inspection that it comes from"),
     Column("removed_at", UtcDateTime, doc="null: not removed"),
     Column("removed_by", Text),
-    Column("label", Text, doc="of the latest annotation: good, a class, or ignore; null: not labelled"),
-    Column("mask", LargeBinary(32), ForeignKey("data_set_files.sha256"), doc="of the latest annotation"),
-    Column("is_boxes", Boolean, nullable=False, default=False, doc="of the latest annotation"),
+    *_content_columns(),  # of the latest annotation
     Column("annotation_id", BigInteger, doc="the latest annotation; null: never labelled"),
     Column("leased_to", Text, doc="session of the person who labels it"),
     Column("leased_until", UtcDateTime),
@@ -101,9 +98,7 @@ data_set_annotations = Table(
     Column("photograph_id", BigInteger, ForeignKey("data_set_photographs.id"), nullable=False),
     Column("at", UtcDateTime, nullable=False),
     Column("author", Text, nullable=False),
-    Column("label", Text, doc="null: the label was withdrawn"),
-    Column("mask", LargeBinary(32), ForeignKey("data_set_files.sha256"), doc="PNG; 255 = ignored area"),
-    Column("is_boxes", Boolean, nullable=False, doc="the mask has rectangles around the defects"),
+    *_content_columns(),
     Column("source", Text, nullable=False, doc="drawn, imported, proposed or reviewed"),
     Index("data_set_annotations_by_photograph", "photograph_id", "id"),
     partial_index("data_set_annotations_by_mask", "mask IS NOT NULL", "mask"),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from api.data_sets.class_masks import IGNORED, NAME
 from api.data_sets.names import IGNORE
-from api.data_sets.versions import Entry, ExportedVersion, list_files, read_manifest
+from api.data_sets.versions import Entry, ExportedVersion, list_files, read_content, read_manifest
 from api.errors import RequestError
 from api.record.coco_regions import find_regions
 from api.record.record_files import get_file
@@ -111,7 +111,7 @@ class _CocoAnnotations:
         if mask is not None:
             values = [*self._categories, IGNORED]
             pixels = decode_mask_values(mask, NAME, max_pixels=MAX_PIXEL_LIMIT, classes=values)
-            self._add_regions(number, pixels, is_boxes=entry.get("supervision") == "box")
+            self._add_regions(number, pixels, is_boxes=read_content(entry).is_boxes)
 
     def _add_regions(self, image_id: int, pixels: NDArray[np.uint8], *, is_boxes: bool) -> None:
         for value in np.unique(pixels[pixels > 0]).tolist():

@@ -21,6 +21,8 @@ from api.data_sets.splits import Placement, place_photographs
 from api.data_sets.tables import data_set_annotations, data_set_files, data_set_photographs, data_set_versions
 from api.errors import RequestError
 from api.record.queries import add_audit_entry
+from segdec.annotation_content import AnnotationContent
+from segdec.runtime.label_names import is_ignored
 
 MANIFEST_FORMAT = "jsonl"
 PHOTOGRAPHS, MASKS = "photographs", "masks"
@@ -45,7 +47,7 @@ def take_snapshot(connection: Connection, data_set_id: int) -> Snapshot:
     Raises:
         RequestError: 404 if the data set does not exist, 409 if no photograph is labelled.
     """
-    names = ("name", "sha256", "part", "split", "label", "mask", "is_boxes")
+    names = ("name", "sha256", "part", "split", "mask", *AnnotationContent.model_fields)
     statement = select(*(photographs[name] for name in names), data_set_files.c.format)
     statement = statement.join_from(
         data_set_photographs, data_set_files, data_set_files.c.sha256 == photographs.sha256
@@ -88,6 +90,13 @@ def _make_entry(row: RowMapping, placement: Placement) -> Entry:
     if row["is_boxes"]:
         entry["supervision"] = "box"
     return entry
+
+
+def read_content(entry: Mapping[str, Any]) -> AnnotationContent:
+    """Returns what the annotation of a line of a manifest says."""
+    label = entry["label"]
+    is_boxes = entry.get("supervision") == "box"
+    return AnnotationContent(label=None if is_ignored(label) else label, is_boxes=is_boxes)
 
 
 def read_manifest(content: bytes) -> list[Entry]:

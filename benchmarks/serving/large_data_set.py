@@ -153,14 +153,13 @@ def write_photographs(
             "part": f"plate {position // 4}",
             "added_at": NOW,
             "added_by": "benchmark",
-            "is_boxes": False,
             "label": chance.choice(LABELS) if position < labelled else None,
             "annotation_id": first_id + position if position < labelled else None,
         }
         for position, digest in enumerate(digests)
     ]
     connection.execute(insert(data_set_photographs), rows)
-    annotation = {"at": NOW, "author": "benchmark", "label": "good", "is_boxes": False, "source": "drawn"}
+    annotation = {"at": NOW, "author": "benchmark", "label": "good", "source": "drawn"}
     annotated = [{"photograph_id": first_id + position, **annotation} for position in range(labelled)]
     connection.execute(insert(data_set_annotations), annotated)
 

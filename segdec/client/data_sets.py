@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from segdec.annotation_content import AnnotationContent
 from segdec.client.calls import Call
 from segdec.client.clients import Client
 from segdec.client.replies import response_reader
@@ -107,13 +108,12 @@ class DataSetClient:
         return self._client.send(call).photograph
 
     def annotate(
-        self, photograph: StoredPhotograph, label: str, mask: bytes | None, *, is_boxes: bool
+        self, photograph: StoredPhotograph, content: AnnotationContent, mask: bytes | None
     ) -> StoredPhotograph:
-        """Sends label and mask, a grey PNG of class values, of a photograph."""
+        """Annotates a photograph; the mask is a grey PNG of class values."""
         body = {
-            "label": label,
+            **content.model_dump(),
             "mask": None if mask is None else b64encode(mask).decode(),
-            "is_boxes": is_boxes,
             "source": "imported",
             "based_on": photograph.annotation_id,
         }

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, Route, expect
 
 from datasets.layouts.toy import make_sample
 from segdec.images import decode_mask_values, encode_png
+from tests.api.data_sets.filled_data_set import EVERY_FIELD
 from tests.browser.conftest import RunningService, Visit, contrast, serving
 
 LARGE = {"width": 1440, "height": 900}
@@ -145,8 +146,8 @@ def test_photographs_are_labelled_by_keys_with_masks_of_several_classes(labels, 
 def test_an_annotation_that_is_saved_again_loses_no_field(labels, open_page):
     labels.add(1)
     mask = np.zeros((HEIGHT, WIDTH), np.uint8)
-    mask[8:14, 10:20], mask[30:34, 40:50] = 1, 2
-    labels.annotate(mask, label="spot", is_boxes=True)
+    mask[8:14, 10:20], mask[30:38, 40:50] = 1, 2  # the other class has the largest area
+    labels.annotate(mask, **EVERY_FIELD.model_dump())
     page = open_page().page
     page.goto(f"{labels.page}&photograph={labels.photographs()[0]['id']}")
     shows(page, "0.png")

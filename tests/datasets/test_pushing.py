@@ -44,12 +44,12 @@ class Target:
         self.annotations[name] = SimpleNamespace(part=part, split=split)
         return self.photographs[digest]
 
-    def annotate(self, photograph, label, mask, *, is_boxes):
+    def annotate(self, photograph, content, mask):
         self.requests += 1
-        changed = photograph.model_copy(update={"label": label, "annotation_id": 1})
+        changed = photograph.model_copy(update={"label": content.label, "annotation_id": 1})
         self.photographs[photograph.sha256] = changed
         found = self.annotations[photograph.name]
-        found.label, found.is_boxes = label, is_boxes
+        found.content = content
         found.mask = None if mask is None else decode_mask_values(mask, "mask", classes=())
 
 
@@ -75,7 +75,7 @@ def test_photographs_labels_and_masks_are_sent(dataset):
     assert result.counts == {"sent": 4, "labelled": 4} and result.problems == ()
     assert target.classes == ["scratch", "dent"]
     found = target.annotations
-    labels = {name: (one.label, one.part, one.is_boxes) for name, one in found.items()}
+    labels = {name: (one.content.label, one.part, one.content.is_boxes) for name, one in found.items()}
     assert labels == {
         "a": ("good", "", False),
         "b": ("dent", "plate", False),

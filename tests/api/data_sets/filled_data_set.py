@@ -14,11 +14,14 @@ from api.data_sets.tables import data_set_files
 from api.data_sets.versions import create_version, take_snapshot
 from api.record.storage.pictures import PictureStore
 from api.record.stored_files import store_with_rows
+from segdec.annotation_content import AnnotationContent
 from segdec.images import encode_png
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HEIGHT, WIDTH = 32, 48
 CLASSES = ["scratch", "dent"]
+EVERY_FIELD = AnnotationContent(label="scratch", is_boxes=True)
+"""Each field differs from its default; tests of all that stores or sends annotations compare them."""
 
 
 def photograph_file(number: int) -> NewFile:
@@ -48,10 +51,11 @@ class FilledDataSet:
         new = NewPhotograph(photograph_file(number), **{"name": str(number), **facts})
         return self.write(add_photograph, new, "Ada", NOW, files=[new.file])
 
-    def annotate(self, photograph_id, label, mask=None, based_on=None, author="Ada", session=None, **facts):
+    def annotate(self, photograph_id, label, mask=None, based_on=None, author="Ada", session=None, **content):
         """Adds an annotation; returns its id."""
         file = None if mask is None else make_class_mask(mask, label, CLASSES)
-        new = NewAnnotation(label, None if file is None else file.sha256, "drawn", author, NOW, **facts)
+        content = AnnotationContent(label=label, **content)
+        new = NewAnnotation(content, file and file.sha256, "drawn", author, NOW)
         files = [] if file is None else [file]
         return self.write(annotate, photograph_id, new, based_on, session, files=files)
 

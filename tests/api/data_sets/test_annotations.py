@@ -10,9 +10,10 @@ from api.data_sets.class_masks import make_class_mask, read_class_mask
 from api.data_sets.photographs import PhotographFilters, list_photographs, remove_photograph
 from api.database.database import write_transaction
 from api.errors import RequestError
+from segdec.annotation_content import AnnotationContent
 from segdec.errors import ImageError
 from segdec.images import decode_mask_values, encode_png
-from tests.api.data_sets.filled_data_set import CLASSES, HEIGHT, NOW, WIDTH, mask_of
+from tests.api.data_sets.filled_data_set import CLASSES, EVERY_FIELD, HEIGHT, NOW, WIDTH, mask_of
 
 
 def code_of(refusal):
@@ -54,6 +55,29 @@ def test_an_annotation_that_its_author_has_not_seen_is_not_overwritten(filled):
     second = filled.annotate(number, "good", based_on=first, author="Bob")
     assert filled.annotate(number, "good", based_on=first, author="Bob") == second  # a repeated request
     assert len(filled.read(list_annotations, number).annotations) == 2
+
+
+def test_tests_of_annotations_set_every_field():
+    fields = AnnotationContent.model_fields.items()
+    assert [name for name, field in fields if getattr(EVERY_FIELD, name) == field.default] == []
+
+
+def test_each_field_stays_unless_the_author_sets_it(filled):
+    number, mask = filled.add(1).id, mask_of((1, 2, 3))
+    first = filled.annotate(number, mask=mask, **EVERY_FIELD.model_dump())
+    second = filled.annotate(number, "scratch", mask, first, "Bob")
+    assert filled.annotate(number, "scratch", mask, first, "Bob") == second  # a repeated request
+    stored = [latest(filled), *filled.read(list_annotations, number).annotations]
+    assert [AnnotationContent.model_validate(one.model_dump()) for one in stored] == [EVERY_FIELD] * 3
+    third = filled.annotate(number, "scratch", mask, second, is_boxes=False)
+    assert (latest(filled).annotation_id, latest(filled).is_boxes) == (third, False)
+
+
+def test_without_a_mask_there_are_no_boxes(filled):
+    number = filled.add(1).id
+    first = filled.annotate(number, "scratch", mask_of((1, 2, 3)), is_boxes=True)
+    filled.annotate(number, "scratch", based_on=first)
+    assert (latest(filled).has_mask, latest(filled).is_boxes) == (False, False)
 
 
 def test_removed_photographs_and_unknown_labels_are_rejected(filled):

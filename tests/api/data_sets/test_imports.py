@@ -19,20 +19,23 @@ from api.data_sets import archive_import, background_jobs, imports
 from api.data_sets.annotations import NewAnnotation, annotate
 from api.data_sets.archive_import import ArchiveImport, ArchiveOptions
 from api.data_sets.background_jobs import BackgroundJobs
-from api.data_sets.definitions import show_data_set
+from api.data_sets.definitions import create_data_set, show_data_set
 from api.data_sets.import_program import ERROR, ProgramLimits, read_cause
 from api.data_sets.imports import INTERRUPTED, list_imports, show_import, start_import
 from api.data_sets.photographs import PhotographFilters, list_photographs, remove_photograph
 from api.data_sets.tables import data_set_photographs
-from api.data_sets.versions import read_manifest, take_snapshot
+from api.data_sets.version_export import export_version
+from api.data_sets.versions import find_exported, read_manifest, take_snapshot
 from api.database.database import write_transaction
 from api.errors import RequestError
 from api.messages.causes import Cause, JobError
 from api.record.tables import audit
 from datasets.__main__ import main
 from datasets.loading import load_dataset
+from segdec.annotation_content import AnnotationContent
 from segdec.images import decode_mask_values
-from tests.api.data_sets.filled_data_set import NOW
+from tests.api.data_sets.filled_data_set import CLASSES, EVERY_FIELD, NOW
+from tests.api.data_sets.filled_data_set import mask_of as pixels_of
 from tests.api.data_sets.local_store import LocalStore
 
 OPTIONS = ArchiveOptions(
@@ -250,6 +253,19 @@ def test_labels_and_masks_of_an_archive_are_stored(filled, run):
     assert filled.stored.get(bytes.fromhex(found["good/a"].sha256)) == PARTS["parts/good/a.png"]
 
 
+def test_each_field_of_an_annotation_is_in_the_archive_of_a_version(filled, run, tmp_path):
+    with write_transaction(filled.engine) as connection:
+        other = replace(filled, id=create_data_set(connection, "Others", CLASSES, "Ada", NOW))
+    other.annotate(other.add(1).id, mask=pixels_of((1, 2, 3)), **EVERY_FIELD.model_dump())
+    other.make_version()
+    version = other.read(find_exported, 1)
+    (tmp_path / "version.zip").write_bytes(b"".join(export_version(version, "folder", other.stored)))
+    with zipfile.ZipFile(tmp_path / "version.zip") as archive:
+        run({name: archive.read(name) for name in archive.namelist()})
+    (imported,) = photographs(filled).values()
+    assert AnnotationContent.model_validate(imported.model_dump()) == EVERY_FIELD
+
+
 def test_the_same_archive_again_changes_nothing(filled, run):
     run(PARTS)
     before = photographs(filled)
@@ -261,7 +277,7 @@ def test_the_same_archive_again_changes_nothing(filled, run):
 def test_labels_that_people_gave_stay_and_removed_photographs_return(filled, run):
     run(PARTS)
     found = photographs(filled)
-    own = NewAnnotation("good", None, "drawn", "Ben", NOW)
+    own = NewAnnotation(AnnotationContent(label="good"), None, "drawn", "Ben", NOW)
     filled.write(annotate, found["dent/b"].id, own, found["dent/b"].annotation_id)
     filled.write(remove_photograph, found["good/a"].id, "Ben", NOW)
     result = run(PARTS, number=1)

@@ -14,6 +14,7 @@ from api.data_sets.photographs import NewPhotograph, add_photograph
 from api.data_sets.versions import create_version, take_snapshot
 from api.settings import Settings
 from segdec import __version__
+from segdec.annotation_content import AnnotationContent
 from tests.api.data_sets.filled_data_set import CLASSES, NOW, mask_of, photograph_file
 from tests.api.engineer_client import EngineerClient
 from training.worker.file_sets import upload_files
@@ -60,7 +61,8 @@ class TrainingService(EngineerClient):
             new = NewPhotograph(photograph_file(photograph), name=f"part {photograph}")
             added = await store.write(add_photograph, number, new, "Ada", NOW, files=[new.file])
             file = None if mask is None else make_class_mask(mask, label, CLASSES)
-            annotation = NewAnnotation(label, file and file.sha256, "drawn", "Ada", NOW)
+            content = AnnotationContent(label=label)
+            annotation = NewAnnotation(content, file and file.sha256, "drawn", "Ada", NOW)
             files = [] if file is None else [file]
             await store.write(annotate, number, added.id, annotation, None, None, files=files)
         snapshot = await store.read(take_snapshot, number)

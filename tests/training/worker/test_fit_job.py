@@ -11,6 +11,7 @@ from api.data_sets.new_file import NewFile
 from api.data_sets.photographs import NewPhotograph, add_photograph
 from api.data_sets.versions import create_version, take_snapshot
 from datasets.layouts.toy import make_sample
+from segdec.annotation_content import AnnotationContent
 from segdec.images import encode_png
 from tests.api.data_sets.filled_data_set import NOW
 from tests.api.training.training_service import JOBS
@@ -37,7 +38,7 @@ async def fill(store):
         if sample.label:
             label = "defect"
             mask = make_class_mask((sample.mask > 0).astype("uint8"), label, ["defect"])
-        annotation = NewAnnotation(label, mask and mask.sha256, "drawn", "Ada", NOW)
+        annotation = NewAnnotation(AnnotationContent(label=label), mask and mask.sha256, "drawn", "Ada", NOW)
         files = [] if mask is None else [mask]
         await store.write(annotate, number, added.id, annotation, None, None, files=files)
     snapshot = await store.read(take_snapshot, number)
