@@ -253,6 +253,10 @@ def test_labels_and_masks_of_an_archive_are_stored(filled, run):
     assert filled.stored.get(bytes.fromhex(found["good/a"].sha256)) == PARTS["parts/good/a.png"]
 
 
+LEFT_OUT: set[str] = set()
+"""Fields of annotations that training does not read, so versions do not have them."""
+
+
 def test_each_field_of_an_annotation_is_in_the_archive_of_a_version(filled, run, tmp_path):
     with write_transaction(filled.engine) as connection:
         other = replace(filled, id=create_data_set(connection, "Others", CLASSES, "Ada", NOW))
@@ -263,7 +267,8 @@ def test_each_field_of_an_annotation_is_in_the_archive_of_a_version(filled, run,
     with zipfile.ZipFile(tmp_path / "version.zip") as archive:
         run({name: archive.read(name) for name in archive.namelist()})
     (imported,) = photographs(filled).values()
-    assert AnnotationContent.model_validate(imported.model_dump()) == EVERY_FIELD
+    expected = EVERY_FIELD.model_dump(exclude=LEFT_OUT)
+    assert imported.model_dump(include=expected.keys()) == expected
 
 
 def test_the_same_archive_again_changes_nothing(filled, run):
