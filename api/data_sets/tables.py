@@ -1,7 +1,11 @@
 """Tables of data sets: photographs, annotations, versions, jobs and proposals."""
 
+from types import NoneType
+from typing import Any, get_args
+
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Double,
     ForeignKey,
@@ -15,6 +19,7 @@ from sqlalchemy import (
 
 from api.database.append_only import reject_changes
 from api.database.schema import Identity, UtcDateTime, metadata, partial_index
+from segdec.annotation_content import AnnotationContent
 
 ANNOTATIONS_DELETION = (
     "the list of annotations",
@@ -26,6 +31,21 @@ VERSIONS_DELETION = (
     "SELECT 1 FROM deleted_data_sets WHERE deleted_data_sets.id = OLD.data_set_id",
 )
 """Name in errors, and the query that finds a row if a row, `OLD`, may be deleted: with its data set."""
+
+CONTENT_TYPES = {str: Text, bool: Boolean, int: BigInteger, float: Double}
+
+
+def _content_columns() -> list[Column[Any]]:
+    """Returns a column for each field of `AnnotationContent`, and one for the mask."""
+    columns: list[Column[Any]] = []
+    for name, field in AnnotationContent.model_fields.items():
+        kinds = {*(get_args(field.annotation) or [field.annotation])}
+        (kind,) = kinds - {NoneType}
+        default = None if field.is_required() else field.default
+        columns.append(Column(name, CONTENT_TYPES[kind], nullable=NoneType in kinds, default=default))
+    mask = Column("mask", LargeBinary(32), ForeignKey("data_set_files.sha256"), doc="PNG; 255 = ignored area")
+    return [columns[0], mask, *columns[1:]]
+
 
 data_sets = Table(
     "data_sets",

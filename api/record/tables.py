@@ -1,8 +1,5 @@
 """The tables of the record. A change here needs a migration, which converts existing databases."""
 
-from types import NoneType
-from typing import Any, get_args
-
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -19,22 +16,6 @@ from sqlalchemy import (
 
 from api.database.append_only import reject_changes
 from api.database.schema import Identity, UtcDateTime, metadata, partial_index
-from segdec.annotation_content import AnnotationContent
-
-CONTENT_TYPES = {str: Text, bool: Boolean, int: BigInteger, float: Double}
-
-
-def _content_columns() -> list[Column[Any]]:
-    """Returns a column for each field of `AnnotationContent`, and one for the mask."""
-    columns: list[Column[Any]] = []
-    for name, field in AnnotationContent.model_fields.items():
-        kinds = {*(get_args(field.annotation) or [field.annotation])}
-        (kind,) = kinds - {NoneType}
-        default = None if field.is_required() else field.default
-        columns.append(Column(name, CONTENT_TYPES[kind], nullable=NoneType in kinds, default=default))
-    mask = Column("mask", LargeBinary(32), ForeignKey("data_set_files.sha256"), doc="PNG; 255 = ignored area")
-    return [columns[0], mask, *columns[1:]]
-
 
 store = Table(
     "store",

@@ -10,9 +10,10 @@ import zipfile
 import numpy as np
 import pytest
 
+from segdec.annotation_content import AnnotationContent
 from segdec.images import decode_image, decode_mask_values, encode_png
 from tests.api.conftest import PNG, problem
-from tests.api.data_sets.filled_data_set import mask_of, photograph_file
+from tests.api.data_sets.filled_data_set import EVERY_FIELD, mask_of, photograph_file
 from tests.api.engineer_client import EngineerClient
 
 SETS = "/v1/data-sets"
@@ -161,6 +162,16 @@ def test_a_photograph_is_labelled(engineer, create):
     assert problem(engineer.get(f"{photograph}/mask")) == (404, "no_mask")
     counts = engineer.get(path).json()["counts"]
     assert (counts["labelled"], counts["labels"]) == (1, {"good": 1})
+
+
+def test_a_client_that_does_not_know_a_field_does_not_delete_it(engineer, create):
+    path = create()
+    photograph = f"{path}/photographs/{send(engineer, path, 1)['id']}"
+    known, based_on = {"label": EVERY_FIELD.label, "mask": encode(mask_of((1, 2, 3)))}, None
+    for body in ({**EVERY_FIELD.model_dump(), **known}, known):
+        answer = engineer.put(f"{photograph}/annotation", json={**body, "based_on": based_on}).json()
+        based_on = answer["annotation_id"]
+        assert AnnotationContent.model_validate(answer) == EVERY_FIELD
 
 
 @pytest.mark.parametrize(
