@@ -1,6 +1,4 @@
-// Line charts in the colours of the pages.
-
-import uPlot from "../vendor/uplot/uPlot.esm.js";
+// Line charts in the colours of the pages; they need the script vendor/uplot/uPlot.iife.min.js in the page.
 
 const HEIGHT_PX = 240;
 const POINT_PX = 7;
@@ -24,7 +22,7 @@ export function drawChart(element, data, { x, y, series, bands = [], time = fals
     axes: [{ ...axis, values: (_, values) => values.map(x.write) }, { ...axis, size: 70, values: (_, values) => values.map(y.write) }],
     scales: { x: { time }, y: y.range ? { range: y.range } : {} },
   };
-  element.chart = new uPlot(options, data, element);
+  element.chart = new window.uPlot(options, data, element);
   element.resizing ??= observe(element);
 }
 
