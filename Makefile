@@ -108,7 +108,11 @@ sbom: install
 	$(BIN)/python -m deploy.release.sbom
 
 audit: install
-	$(BIN)/python -m deploy.release.audit $(if $(ADVISORIES),--advisories "$(ADVISORIES)")
+ifdef ADVISORIES
+	$(BIN)/python -m deploy.release.audit "$(ADVISORIES)"
+else
+	$(BIN)/pip-audit --strict --require-hashes --disable-pip $(patsubst %,-r %,$(wildcard deploy/image/*.txt))
+endif
 
 notes: install
 	@$(BIN)/python -m deploy.release.notes $(VERSION)
