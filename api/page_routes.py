@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from fastapi import FastAPI
@@ -32,8 +33,8 @@ HEADERS = {
     "Cache-Control": "no-cache",
 }
 
-LINKS = "<!-- pages -->"
-"""Placeholder for the links to the other pages and the choice of the language."""
+HEADER, BODY = "<!-- header -->\n", "<!-- body -->\n"
+"""What begins a page's additions to the header and its body; before them are its additions to the head."""
 
 ZONE = "<!-- zone -->"
 """Placeholder for the time zone of the plant."""
@@ -60,7 +61,10 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
     None of it needs an API key: a page asks the user for one.
     """
     swagger = Path(str(files("fastapi_offline"))) / "static"
-    routes = [_page(API, (), settings), _folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")]
+    routes = [
+        _page(API, (STATIC / "docs/index.html").read_text("utf-8"), settings),
+        *(_folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")),
+    ]
     if settings.page:
         if settings.record == "off":
             pages = served = [INSPECTION, MODELS]
@@ -68,33 +72,35 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
             pages = list(RECORD_PAGES)
             served = [*pages, PART, LABEL]
         of_record = "" if settings.record == "off" else ZONE_AND_ACCOUNT
-        routes += [_page(page, [*pages, API], settings, of_record) for page in served]
+        routes += [_page(page, render(page, [*pages, API], of_record), settings) for page in served]
         folders = ["shared", "vendor", *(page.folder for page in served)]
         routes += [_folder(f"/static/{name}", STATIC / name) for name in folders]
         routes.append(_folder("/static/languages", catalogues.FOLDER))
     app.router.routes.extend(routes)
 
 
-def _page(page: PageEntry, pages: Iterable[PageEntry], settings: Settings, of_record: str = "") -> Route:
-    text = render(page, pages, of_record)
-
+def _page(page: PageEntry, text: str, settings: Settings) -> Route:
     async def respond(request: Request) -> Response:
         service: Service | None = request.app.state.service
-        current = (
-            settings if service is None else service.inspection.record_settings
-        )  # the zone can be changed
+        # The zone can be changed.
+        current = settings if service is None else service.inspection.record_settings
         return HTMLResponse(text.replace(ZONE, escape(current.record_zone)), headers=HEADERS)
 
     return Route(page.path, respond, include_in_schema=False)
 
 
 def render(page: PageEntry, pages: Iterable[PageEntry], of_record: str = "") -> str:
-    """Returns a page in English, with links to `pages` and `of_record` beside them; its script `language.js`
-    translates it.
+    """Returns a page in English, from `template.html`, with links to `pages` and `of_record` beside them; its
+    script `language.js` translates it.
     """
-    text = (STATIC / page.folder / "index.html").read_text("utf-8")
-    links = "".join(_link(other, here=other == page) for other in pages)
-    return text.replace(LINKS, links + _language_select() + of_record)
+    additions, _, body = (STATIC / page.folder / "index.html").read_text("utf-8").partition(BODY)
+    head, _, controls = additions.partition(HEADER)
+    links = "".join(_link(other, here=other == page) for other in pages) + _language_select() + of_record
+    above = "../" * (page.path.count("/") - 1)
+    base = f'<base href="{above}">' if above else ""
+    template = Template((STATIC / "template.html").read_text("utf-8"))
+    parts = {"base": base, "head": head, "controls": controls, "links": links, "body": body}
+    return template.substitute(name=page.name, **parts)
 
 
 def _language_select() -> str:

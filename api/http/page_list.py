@@ -11,7 +11,7 @@ class PageEntry(NamedTuple):
     path: str
     name: str
     folder: str
-    """Folder in `static` with its `index.html` and files."""
+    """Folder in `static` with its files, among them `index.html`: what it adds to `template.html`."""
 
     role: UserRole | None = None
     """Role of a user that the page needs; None: any."""

@@ -2,7 +2,9 @@ import re
 
 import pytest
 
+from api import page_routes as pages
 from api.page_routes import STATIC
+from tests.api.page_texts import PAGES
 
 FILES = (
     "/static/inspect/inspect.js",
@@ -85,8 +87,13 @@ def test_pages_have_the_time_zone_of_the_plant(make_app, serve, tmp_path, key_fi
         assert "data-zone" not in client.get("/").text
 
 
-@pytest.mark.parametrize("page", sorted(STATIC.glob("*/index.html")), ids=lambda page: page.parent.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.folder)
 def test_pages_work_below_the_prefix_of_a_proxy(page):
-    addresses = re.findall(r'(?:href|src)="([^"]+)"', page.read_text("utf-8"))
-    assert addresses
+    addresses = re.findall(r'(?:href|src)="([^"]+)"', pages.render(page, [*PAGES, pages.API]))
+    assert "static/shared/base.css" in addresses
     assert [address for address in addresses if address.startswith(("/", "http"))] == []
+
+
+def test_page_below_another_loads_its_files_from_above():
+    assert '<base href="../">' in pages.render(pages.PART, [])
+    assert "<base" not in pages.render(pages.PARTS, [])
