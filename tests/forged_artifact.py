@@ -7,7 +7,7 @@ from typing import Any
 
 
 def forge(folder: Path, **changes: Any) -> None:
-    """Makes manifest and checksums fit what lies in `folder` now, with these fields changed."""
+    """Makes manifest and checksums fit what is in `folder` now, with these fields changed."""
     values = {**json.loads((folder / "manifest.json").read_text()), **changes}
     beside = ("manifest.json", "manifest.sha256", "signatures/")
     found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}

@@ -5,6 +5,6 @@ import signal
 
 from segdec.runtime.cli import import_tensorflow
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are born deaf to it
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with it ignored
 import_tensorflow(trains=True)
 importlib.import_module("training.trainer")

@@ -46,8 +46,8 @@ class MalformedImage:
         name: What it is; unique.
         data: The file.
         expectation: `refused`: it must not decode. `same`: if it does, to the pixels of the file `kind`.
-            `unchecked`: it may decode to a whole picture, which says that nobody could check it. `any`: the
-            same without that; a picture of 1 × 1 is one.
+            `unchecked`: it may decode to a whole picture, which reports that it could not be checked. `any`:
+            the same without that; a picture of 1 × 1 is one.
         kind: Name of the whole file that was damaged, where that matters.
     """
 

@@ -1,6 +1,6 @@
 """The most memory that this process has held. Linux only.
 
-`resource.getrusage` does not tell: a process begins with the peak of the one that started it.
+`resource.getrusage` does not measure that: a process begins with the peak of the one that started it.
 """
 
 from pathlib import Path

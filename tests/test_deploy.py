@@ -298,7 +298,7 @@ def limits(pod: Any) -> dict[str, str]:
 
 
 def mounted(pod: Any) -> dict[str, Any]:
-    """Where the volumes of a pod with one container lie in it, and what they are."""
+    """Where the volumes of a pod with one container are mounted, and what they are."""
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     (container,) = pod["containers"]
     return {mount["mountPath"]: volumes[mount["name"]] | mount for mount in container["volumeMounts"]}
@@ -336,7 +336,7 @@ def test_job_trains_on_the_gpus_that_it_asks_for() -> None:
     assert str(config.data.root).startswith("/data/")
 
 
-def test_job_goes_on_after_what_passes_and_ends_with_what_does_not() -> None:
+def test_job_restarts_after_temporary_failures_and_fails_after_others() -> None:
     """A run folder lets in one process, so that the first one must be gone before the next starts."""
     spec = load(JOB)["spec"]
     rules = spec["podFailurePolicy"]["rules"]
@@ -405,7 +405,7 @@ def test_training_pods_have_time_for_a_checkpoint() -> None:
 
 
 def test_gpus_of_one_pod_have_shared_memory_for_nccl() -> None:
-    """Docker and Kubernetes give 64 MiB; what lies there counts as memory of the container."""
+    """Docker and Kubernetes give 64 MiB; what is there counts as memory of the container."""
     several = [pod for _, pod in pods_with_gpus() if limits(pod)[GPU] != "1"]
     assert several
     for pod in several:

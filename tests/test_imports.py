@@ -41,7 +41,7 @@ WITH_TENSORFLOW = {
     "segdec/network/score_combination.py",
     "segdec/network/surface_memory.py",
     "segdec/export/saved_model.py",
-    "segdec/runtime/cli.py",  # imports it when told to
+    "segdec/runtime/cli.py",  # imports it on request
     "segdec/runtime/gpu.py",  # asks it why it uses no GPU
 }
 

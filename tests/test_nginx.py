@@ -117,7 +117,7 @@ def test_photograph_of_a_failed_replica_goes_to_the_other_one(pair, fault):
     assert pair.replicas[0].received
 
 
-def test_photograph_that_two_replicas_died_of_goes_nowhere_else(pair):
+def test_photograph_that_crashed_two_replicas_is_sent_to_no_other(pair):
     pair.set_faults("lost", "lost")
     answer = pair.post(**{"X-Request-ID": "part-7"})
     problem = answer.json()

@@ -12,7 +12,7 @@ COUNTS = {
 }
 
 
-def test_the_set_that_is_left_out_has_no_say():
+def test_the_set_that_is_left_out_has_no_influence():
     assert choose_values(COUNTS, "a") == (3.0,)  # 3.5, 6.5 and 3: the mean of b and c
     assert choose_values(COUNTS, "b") == (3.0,)  # 7, 4.5 and 3.5
     assert choose_values(COUNTS, "c") == (1.0,)  # 5.5, 6 and 5.5: the first of the two

@@ -40,7 +40,7 @@ def test_artifact_and_plain_conversion_return_the_same_logits(folder):
     plain, _ = plain_conversion.load(folder, "tensorflow")
     for one, other in zip(ours(images), plain(images), strict=True):
         assert one == pytest.approx(other, abs=1e-5)
-    assert ours(images)[0].std() > 0.1  # dead signals would agree too
+    assert ours(images)[0].std() > 0.1  # constant signals would agree too
     assert version.startswith("tensorflow 2.")
     with np.load(folder / "weights.npz") as weights:
         assert "segmentation_1_1/kernel" in weights

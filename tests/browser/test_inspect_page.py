@@ -170,7 +170,7 @@ def filtered_png(image: NDArray[np.uint8]) -> bytes:
     before = np.pad(image.astype(int), ((1, 0), (1, 0)))
     left, above, corner = before[1:, :-1], before[:-1, 1:], before[:-1, :-1]
     away = [abs(above - corner), abs(left - corner), abs(left + above - 2 * corner)]
-    nearest = np.argmin(away, axis=0)  # the first of equals, as the format demands
+    nearest = np.argmin(away, axis=0)  # the first of equals, as the format requires
     paeth = np.choose(nearest, [left, above, corner])
     rows = b""
     for y, row in enumerate(image):

@@ -183,7 +183,7 @@ def test_slider_counts_as_python_does_and_keeps_the_review_threshold(open_report
         listed = page.locator("#errors tr td:first-child").all_inner_texts()
         wrong = [name for name, outcome in expected.items() if outcome not in ("correct", "for review")]
         assert sorted(listed) == sorted(wrong)
-    assert now(page) == 1.0  # the right end: no threshold lies above a score of 1
+    assert now(page) == 1.0  # the right end: no threshold is above a score of 1
     assert {result.name for result in evaluations[name].reviews()} <= pictured
     if name == "review":
         expect(page.locator(".mark.review")).to_have_text("review from 0.050")
@@ -198,7 +198,7 @@ def test_line_and_points_of_the_charts_move_along(open_report, evaluations):
         return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
     def axes_point(curve: str, x: float, y: float) -> tuple[float, float]:
-        """Where a point of the unit square lies on the page, from where the operating point was drawn."""
+        """Where a point of the unit square is on the page, from where the operating point was drawn."""
         scale = page.locator(f"svg:has(.{curve})").evaluate(
             "svg => [svg.dataset.scaleX, svg.dataset.scaleY, svg.getScreenCTM().a].map(Number)"
         )

@@ -87,7 +87,7 @@ def _masks_in_alpha(root: Path, annotated: Annotated) -> None:
 
 
 def _labelme(root: Path, annotated: Annotated) -> None:
-    """A file of Windows in another encoding, with a stray click."""
+    """A file of Windows in another encoding, with an accidental click."""
     for name, sample in annotated:
         shapes = [
             {"label": SCRATCH, "shape_type": "polygon", "points": points} for points in _polygons(sample)

@@ -1,4 +1,4 @@
-"""What is found of files is kept, believed as long as they have not changed, and never longer."""
+"""What is found of files is stored and used as long as they have not changed."""
 
 import os
 from collections import Counter
@@ -108,7 +108,7 @@ def test_a_file_that_has_just_been_written_is_not_kept(start, folder_root, monke
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", bytes(1000)])
-def test_a_damaged_file_is_thrown_away_with_a_warning(start, tmp_path, folder_root, capsys, damage):
+def test_a_damaged_file_is_discarded_with_a_warning(start, tmp_path, folder_root, capsys, damage):
     start()
     (file,) = (tmp_path / "checked").iterdir()
     file.write_bytes(damage or file.read_bytes()[:-1] + b"?")

@@ -111,9 +111,9 @@ def test_a_defect_needs_a_mask_unless_its_class_is_all_there_is(tmp_path, write_
 
 def test_one_picture_with_two_classes_names_both(folder_root):
     shutil.copy(folder_root / "good/a.png", folder_root / "dent/c.png")
-    shutil.copy(folder_root / "good/a.png", folder_root / "good/twin.png")
+    shutil.copy(folder_root / "good/a.png", folder_root / "good/copy.png")
     checked = check_dataset(index(folder_root))
-    assert [problem.name for problem in checked.dataset.problems] == ["dent/c", "good/a", "good/twin"]
+    assert [problem.name for problem in checked.dataset.problems] == ["dent/c", "good/a", "good/copy"]
     text = checked.dataset.problems[0].text
     dent, good = folder_root / "dent/c.png", folder_root / "good/a.png"
     assert f"{dent} (dent) is the same picture as {good} (good)" in text
@@ -160,12 +160,12 @@ def known(name, digest, shape=(4, 6, 1)):
 def test_what_an_index_knows_is_not_read(tmp_path, write_picture):
     read = Record("read", write_picture(tmp_path / "a.png"), None, label=0, group="read")
     (alone,) = check_dataset(Dataset(("good",), (read,))).photographs
-    twin = known("twin", *alone.record.digests, shape=(12, 20, 1))
-    records = (known("a", "0" * 64), known("b", "0" * 64), known("c", "1" * 64), read, twin)
+    copy = known("copy", *alone.record.digests, shape=(12, 20, 1))
+    records = (known("a", "0" * 64), known("b", "0" * 64), known("c", "1" * 64), read, copy)
     photographs = check_dataset(Dataset(("good",), records), trusted=lambda _: True).photographs
     assert [photograph.defect_px for photograph in photographs] == [None, None, None, 0, None]
     named = [[photograph.record.name for photograph in same] for same in find_duplicates(photographs)]
-    assert named == [["a", "b"], ["read", "twin"]]
+    assert named == [["a", "b"], ["read", "copy"]]
 
 
 @pytest.mark.parametrize(("max_pixels", "is_trusted"), [(240, False), (239, True)])

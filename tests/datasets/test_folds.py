@@ -76,7 +76,7 @@ def test_shares_hold_for_each_class(photographs):
     assert abs(sizes["test"] - 60) <= 8
 
 
-def test_a_seed_tells_the_split_and_the_order_does_not(photographs):
+def test_a_seed_determines_the_split_and_the_order_does_not(photographs):
     def split(seed, order):
         dataset = split_by_share(as_dataset(order), order, val=0.2, test=0.2, seed=seed)
         return {record.name: record.split for record in dataset.records}
@@ -113,7 +113,7 @@ def test_splits_that_could_measure_nothing_are_refused():
         list(split_into_folds(as_dataset(made), made, folds=1, val=0))
 
 
-def test_near_duplicates_are_given_up_where_a_part_would_lose_its_share():
+def test_near_duplicates_are_separated_where_a_part_would_lose_its_share():
     """The seven dents form two clusters: one of three folds would have none."""
     made = [photograph(f"good{n:02d}/0", 0) for n in range(30)] + [
         photograph(f"dent{n}/0", 1) for n in range(7)

@@ -26,7 +26,7 @@ def photograph(name, split, picture):
 
 @pytest.fixture
 def photographs():
-    """kos26 is kos01 again, over the border; other twins stay within a split or have none."""
+    """kos26 is kos01 again, over the border; other near duplicates stay within a split or have none."""
     across = [("kos01", "train"), ("kos26", "test")]
     within = [("kos03", "val"), ("kos04", "val"), ("kos05", None)]
     return [
@@ -58,7 +58,7 @@ def test_a_leak_passes_when_each_of_its_photographs_is_named(photographs):
         refuse(photographs, allowed_leaks=["kos01", "kos26/Part0"], skip_broken=True)
 
 
-def test_an_unknown_name_tells_the_nearest(photographs):
+def test_an_error_for_an_unknown_name_has_the_nearest(photographs):
     with pytest.raises(DatasetError, match=r"allowed_leaks.*'kos62'.*Nearest known name: 'kos26'"):
         refuse(photographs, allowed_leaks=["kos01", "kos62"])
 
@@ -96,7 +96,7 @@ def test_near_duplicates_in_different_splits_are_found_the_nearest_first(exposur
     assert max(distances) < 0.3
 
 
-def test_near_duplicates_of_one_split_and_equal_pictures_are_not_told(exposures):
+def test_near_duplicates_of_one_split_and_equal_pictures_are_not_reported(exposures):
     """Equal pictures have an error of their own."""
     within = [replace(f, record=f.record.with_split("train")) for f in exposures]
     assert near_leaks(as_dataset(within), within, []) == []

@@ -59,15 +59,15 @@ def refused(arguments, capsys):
 
 
 def test_inspect_names_problems_and_leaks_after_the_sheet_of_the_others(folder_root, tmp_path, capsys):
-    shutil.copy(folder_root / "good/a.png", folder_root / "good/twin.png")
+    shutil.copy(folder_root / "good/a.png", folder_root / "good/copy.png")
     (folder_root / "scratch/d.png").write_bytes(b"")
     (folder_root / "masks/stray.png").write_bytes(b"")
     splits, sheet = tmp_path / "mine.txt", tmp_path / "sheet.png"
-    splits.write_text("train good/a\ntest good/twin\nval dent\nval scratch\n")
+    splits.write_text("train good/a\ntest good/copy\nval dent\nval scratch\n")
     command = ["inspect", "folder", folder_root, "--splits", splits, "--out", sheet]
     printed = refused(command, capsys)
     assert "The data set has 2 problems:" in printed.err
-    assert "1 picture is in different splits:\n  good/a (train) = good/twin (test)" in printed.err
+    assert "1 picture is in different splits:\n  good/a (train) = good/copy (test)" in printed.err
     assert "photographs" in printed.out and sheet.exists()
     allowed = refused([*command, "--allow-leak", "good"], capsys).err
     assert "2 problems" in allowed
@@ -148,7 +148,7 @@ def exposed_root(tmp_path):
 
 
 def test_inspect_lists_near_duplicates_in_different_splits(exposed_root, tmp_path, capsys):
-    listed = tmp_path / "twins.txt"
+    listed = tmp_path / "duplicates.txt"
     command = ["inspect", "folder", exposed_root, "--out", tmp_path / "sheet.png", "--twins"]
     main([*map(str, command), str(listed)])
     printed = capsys.readouterr()

@@ -24,4 +24,4 @@ def test_every_photograph_has_its_class_and_its_mask(tmp_path):
             mask = read(record).mask > 0
             overlap = np.count_nonzero(mask & (truth.mask > 0)) / np.count_nonzero(mask | (truth.mask > 0))
             assert overlap > 0.7, record.name
-    assert len(dataset.dropped) == 2  # the stray clicks
+    assert len(dataset.dropped) == 2  # the accidental clicks

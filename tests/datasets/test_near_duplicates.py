@@ -1,4 +1,4 @@
-"""Near twins among photographs whose likeness is known, because they are made here."""
+"""Near duplicates among photographs whose likeness is known, because they are made here."""
 
 import cv2
 import numpy as np
@@ -87,7 +87,7 @@ def test_an_altered_photograph_is_a_near_duplicate_and_no_other_is(alter):
 
 @pytest.mark.parametrize("kinds", [1, 4])
 def test_parts_in_a_fixture_are_no_duplicates(kinds):
-    """What parts of a kind share is far stronger than what tells them apart."""
+    """What parts of a kind share is far stronger than what distinguishes them."""
     images = [surface(seed, kind=seed % kinds) for seed in range(60)]
     assert np.median(np.corrcoef([image.ravel() for image in images[::kinds][:15]])) > 0.95
     assert found_pairs([*images, compressed(images[5]), moved(images[8])]) == {(5, 60), (8, 61)}

@@ -32,4 +32,4 @@ def test_folds_hold_the_published_test_items_and_every_item_once(fold):
         assert splits["val"] == set(sorted(splits["train"] | splits["val"])[4::5])
         if kind == "official":
             assert splits["test"] == {f"kos{number}" for number in OFFICIAL_TEST[fold].split()}
-            assert not any({twin, other} <= splits["test"] for twin, other in DUPLICATES.items())
+            assert not any({one, other} <= splits["test"] for one, other in DUPLICATES.items())

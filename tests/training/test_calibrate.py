@@ -198,7 +198,7 @@ def test_a_run_that_another_process_holds_keeps_its_limits(run):
     assert result_of(run) == before
 
 
-def test_limits_chosen_anew_outlive_another_start_of_the_training(run, tiny_experiment, capsys):
+def test_limits_chosen_anew_are_kept_when_the_training_starts_again(run, tiny_experiment, capsys):
     list(calibrate_run(run, ThresholdConfig(miss_cost=1000.0)))
     chosen, weights = result_of(run), (run / "network.weights.h5").read_bytes()
     (run / "network.weights.h5").unlink()
@@ -235,7 +235,7 @@ def exposures():
             yield replace(photograph(name, int(tile < 4), name), thumbnail=normalized_thumbnail(image))
 
 
-def test_folds_keep_near_twins_together():
+def test_folds_keep_near_duplicates_together():
     for names in split_into_folds(list(exposures()), 2, seed=1):
         tiles = [name.split()[0] for name in names]
         assert len(tiles) == 2 * len(set(tiles)) == 12

@@ -17,7 +17,7 @@ from training.run.folder import RunFolder
 
 
 class ClusterRun:
-    """The processes of one run; their output lies in files."""
+    """The processes of one run; their output is in files."""
 
     def __init__(self, experiment, folder, addresses):
         self.experiment, self.folder, self.addresses = experiment, folder, addresses
@@ -99,25 +99,25 @@ LONGER = [
 @pytest.mark.slow
 def test_lost_processes_change_nothing(start_run, read_weights, read_records):
     """Two workers, each killed once, end bit-identical to two left alone."""
-    alone, troubled = start_run("alone", worker=2), start_run("troubled", worker=2)
+    alone, interrupted = start_run("alone", worker=2), start_run("interrupted", worker=2)
     assert alone.start(*LONGER).exit_codes(*WORKERS) == [0, 0], alone.output("worker", 0)
     for lost, other, records in ((1, 0, 10), (0, 1, 36)):
-        troubled.start(*LONGER).wait_for_records(records)
-        troubled.kill("worker", lost)
-        assert troubled.exit_codes(("worker", other)) == [69]
-        assert "error: The cluster is incomplete" in troubled.output("worker", other)
-    assert troubled.start(*LONGER).exit_codes(*WORKERS) == [0, 0], troubled.output("worker", 0)
-    assert "Resuming" in troubled.output("worker", 0)
+        interrupted.start(*LONGER).wait_for_records(records)
+        interrupted.kill("worker", lost)
+        assert interrupted.exit_codes(("worker", other)) == [69]
+        assert "error: The cluster is incomplete" in interrupted.output("worker", other)
+    assert interrupted.start(*LONGER).exit_codes(*WORKERS) == [0, 0], interrupted.output("worker", 0)
+    assert "Resuming" in interrupted.output("worker", 0)
     expected = read_weights(alone.folder / "tiny")
-    for name, value in read_weights(troubled.folder / "tiny").items():
+    for name, value in read_weights(interrupted.folder / "tiny").items():
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
-    assert read_records(troubled.folder / "tiny") == read_records(alone.folder / "tiny")
-    results = [(run.folder / "tiny" / "result.json").read_text() for run in (alone, troubled)]
+    assert read_records(interrupted.folder / "tiny") == read_records(alone.folder / "tiny")
+    results = [(run.folder / "tiny" / "result.json").read_text() for run in (alone, interrupted)]
     assert results[0] == results[1]
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_under_another_strategy(start_run):
+def test_a_run_continues_under_another_strategy(start_run):
     """Begun by two workers, finished by one process with two devices."""
     run = start_run("moved", worker=2)
     run.start(*LONGER).wait_for_records(10)
@@ -132,7 +132,7 @@ def test_a_run_goes_on_under_another_strategy(start_run):
 
 
 @pytest.mark.slow
-def test_parameter_servers_go_on_without_a_worker_and_resume_without_a_server(start_run):
+def test_parameter_servers_continue_without_a_worker_and_resume_without_a_server(start_run):
     run = start_run("asynchronous", ps=1, worker=2, chief=1)
     steps = ["--stages.segment.steps", "100", "--checkpoint-every", "10", "--validate-every", "100"]
     run.start(*steps).wait_for_records(15)

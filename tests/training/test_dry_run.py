@@ -20,7 +20,7 @@ def test_it_says_what_a_run_will_take_and_leaves_nothing(tiny_experiment, tmp_pa
     main(["check", str(tiny_experiment), "--runs", str(tmp_path / "runs"), "--stages.joint.steps", "0"])
     printed = capsys.readouterr()
     assert "AP" not in printed.err
-    assert "score" not in printed.err  # two steps tell nothing apart, which says nothing of the data
+    assert "score" not in printed.err  # two steps separate nothing, which says nothing about the data
     lines = printed.out.splitlines()
     assert [line.split()[:2] for line in lines[1:5]] == [
         ["segment", "5"],

@@ -89,7 +89,7 @@ def test_another_file_of_weights_is_refused(load, tiny_encoder_weights, tmp_path
     assert RunFolder(tmp_path / "tiny").encoder().weights == "moved.weights.h5"
 
 
-def test_a_trained_encoder_goes_on_where_it_was(load, tmp_path, interrupt_run, check_same_run):
+def test_a_trained_encoder_continues_where_it_was(load, tmp_path, interrupt_run, check_same_run):
     """Of a checkpoint that holds what is trained of it alone; light changes."""
     flags = ["--encoder-trainable", "top", "--augmentation.brightness", "0.1", "--stages.decision.steps", "0"]
     whole = Trainer(load(tmp_path / "whole", *flags)).run().path

@@ -18,7 +18,7 @@ LENGTHS = {"segment": 12, "decision": 10, "joint": 8}
 FLAGS = [word for stage, steps in LENGTHS.items() for word in (f"--stages.{stage}.steps", str(steps))]
 METRICS = "training.metrics.validation:Validator.measure"
 WRITE = "tensorflow:train.Checkpoint.write"
-DEATHS = [
+KILLS = [
     {"kill_at_file": 3},
     {"kill_at": WRITE, "when": "torn", "count": 2},
     {"kill_at": "training.run.checkpoints:RunState.save", "when": "after", "count": 1},
@@ -28,7 +28,7 @@ DEATHS = [
     {"kill_at": "training.run.meter:Meter.advance", "when": "before", "count": 5},
     {"kill_at": "segdec.network.network:SegDecNet.save_weights", "when": "torn", "count": 1},
 ]
-"""Where a process dies: at a file, or before or after a call, with its file half written if torn."""
+"""Where a process is killed: at a file, or before or after a call, with its file half written if torn."""
 
 
 def arguments(experiment, runs, *flags):
@@ -55,12 +55,12 @@ def warnings_in(run):
 
 @pytest.mark.slow
 def test_a_run_killed_again_and_again(run_process, tiny_experiment, undisturbed, tmp_path, check_same_run):
-    for death in DEATHS:
-        faults = {**death, "runs": str(tmp_path)} if "kill_at_file" in death else death
+    for kill in KILLS:
+        faults = {**kill, "runs": str(tmp_path)} if "kill_at_file" in kill else kill
         ended = run_process(*arguments(tiny_experiment, tmp_path), **faults)
-        assert ended.returncode == -signal.SIGKILL, (death, ended.stderr)
+        assert ended.returncode == -signal.SIGKILL, (kill, ended.stderr)
         assert not (tmp_path / "tiny" / "result.json").exists()
-        if death.get("when") == "torn":
+        if kill.get("when") == "torn":
             assert list(tmp_path.rglob(".*.tmp")) != []
     ended = run_process(*arguments(tiny_experiment, tmp_path))
     assert (ended.returncode, warnings_of(ended)) == (0, warnings_in(undisturbed)), ended.stderr
@@ -73,7 +73,7 @@ def test_a_run_killed_again_and_again(run_process, tiny_experiment, undisturbed,
 def test_a_damaged_checkpoint_of_a_killed_run(
     run_process, tiny_experiment, undisturbed, tmp_path, check_same_run
 ):
-    """The previous checkpoint lies in the stage before."""
+    """The previous checkpoint is in the stage before."""
     ended = run_process(
         *arguments(tiny_experiment, tmp_path),
         kill_at=METRICS,

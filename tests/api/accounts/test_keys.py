@@ -19,7 +19,10 @@ def key(name: str, secret: str, role: KeyRole = "predict") -> Key:
 @pytest.fixture
 def keyring() -> Keyring:
     return Keyring(
-        {"predict": [key("line-1", "one"), key("line-2", "two")], "admin": [key("boss", "three", "admin")]}
+        {
+            "predict": [key("line-1", "one"), key("line-2", "two")],
+            "admin": [key("supervisor", "three", "admin")],
+        }
     )
 
 
@@ -73,7 +76,7 @@ def test_invalid_key_name_is_rejected(name):
         ({"Authorization": "Bearer one"}, "line-1"),
         ({"authorization": "bearer  two "}, "line-2"),
         ({"X-API-Key": "two"}, "line-2"),
-        ({"X-API-Key": "three"}, "boss"),
+        ({"X-API-Key": "three"}, "supervisor"),
     ],
 )
 def test_known_key_may_predict(headers, name, keyring):
@@ -106,24 +109,24 @@ def test_each_key_is_compared_with_all(keyring, monkeypatch):
 
 
 def test_key_in_both_files_is_an_admins():
-    both = Keyring({"predict": [key("line-1", "one")], "admin": [key("boss", "one", "admin")]})
-    assert both.authorize("admin", Headers({"X-API-Key": "one"})) == "boss"
-    logins = [("boss", "one"), ("boss", "two"), ("line-1", "one"), ("", "")]
+    both = Keyring({"predict": [key("line-1", "one")], "admin": [key("supervisor", "one", "admin")]})
+    assert both.authorize("admin", Headers({"X-API-Key": "one"})) == "supervisor"
+    logins = [("supervisor", "one"), ("supervisor", "two"), ("line-1", "one"), ("", "")]
     assert [both.check_login(*login) for login in logins] == [True, False, False, False]
 
 
 def test_a_key_of_a_training_worker_may_do_nothing_else():
-    keyring = Keyring({"train": [key("gpu-1", "one", "train")], "admin": [key("boss", "two", "admin")]})
-    worker, boss = (Headers({"X-API-Key": secret}) for secret in ("one", "two"))
+    keyring = Keyring({"train": [key("gpu-1", "one", "train")], "admin": [key("supervisor", "two", "admin")]})
+    worker, supervisor = (Headers({"X-API-Key": secret}) for secret in ("one", "two"))
     assert keyring.authorize("train", worker) == "gpu-1"
     assert keyring.requires_key("train")
-    for role, headers in (("review", worker), ("admin", worker), ("train", boss)):
+    for role, headers in (("review", worker), ("admin", worker), ("train", supervisor)):
         with pytest.raises(RequestError) as caught:
             keyring.authorize(role, headers)
         assert (caught.value.status, caught.value.code) == (403, f"not_{role}")
     assert not keyring.check_login("gpu-1", "one")
     with pytest.raises(RequestError, match="No train keys are set"):
-        Keyring({"admin": [key("boss", "two", "admin")]}).authorize("train", boss)
+        Keyring({"admin": [key("supervisor", "two", "admin")]}).authorize("train", supervisor)
 
 
 def test_keys_of_training_workers_close_nothing():

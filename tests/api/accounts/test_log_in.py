@@ -235,7 +235,7 @@ def test_the_name_of_the_user_is_recorded(browser, part):
 @pytest.mark.parametrize(
     "cookie", ["", "segdec_session=", "segdec_session=\xff", "segdec_session=" + "x" * 5000]
 )
-def test_other_cookies_are_nobody(browser, cookie):
+def test_other_cookies_identify_no_user(browser, cookie):
     browser.cookie = cookie
     headers = {"Cookie": cookie.encode("latin-1")} if cookie else {}
     answer = browser.client.get("/v1/session", headers=headers)

@@ -169,7 +169,7 @@ def test_only_the_rows_of_a_deleted_data_set_may_be_deleted(labelled, other, tab
 
 
 def test_labels_of_other_people_are_complete_or_rejected(labelled):
-    """While one deletes, seven label: each label was stored before, or its author is told."""
+    """While one deletes, seven label: each label was stored before, or its author gets an error."""
     number = labelled.add(3).id
 
     def attempt(person):

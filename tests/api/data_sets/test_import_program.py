@@ -1,4 +1,4 @@
-"""The program that reads what strangers send: its errors, limits and end."""
+"""The program that reads files of unknown senders: its errors, limits and end."""
 
 import asyncio
 import signal

@@ -29,7 +29,7 @@ def test_a_part_that_is_labelled_comes_last():
     assert order([1.0] * 2, [0, 10], labelled=[0]) == [1, 0]
 
 
-def test_doubt_outweighs_a_small_difference():
+def test_uncertainty_counts_more_than_a_small_difference():
     assert order([0.1, 4.0, 4.0], [1, 1.1, 1.5], labelled=[0])[0] == 0
 
 

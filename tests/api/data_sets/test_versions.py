@@ -105,7 +105,7 @@ def test_versions_cannot_be_changed(labelled, change):
         connection.execute(text(change.format("data_set_versions")))
 
 
-def test_what_does_not_exist_is_said(filled):
+def test_what_does_not_exist_is_reported(filled):
     with pytest.raises(RequestError, match="No photograph of the data set is labelled") as refusal:
         filled.read(take_snapshot)
     assert code_of(refusal) == (409, "nothing_labelled")

@@ -30,7 +30,7 @@ def other_service(tmp_path):
         process.kill()
 
 
-def test_a_second_service_is_refused_until_the_first_one_dies(make_app, tmp_path, part, other_service):
+def test_a_second_service_is_refused_until_the_first_one_ends(make_app, tmp_path, part, other_service):
     app = make_app(record="best-effort", record_folder=tmp_path / "record")
     with pytest.raises(ConfigError, match=r"Another service uses the record .*record\.db.* Stop it"):
         ServiceClient(app).__enter__()

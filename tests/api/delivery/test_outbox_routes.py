@@ -159,8 +159,12 @@ def test_the_outbox_says_that_the_broker_has_no_mqtt_5(make_app, folder, part):
 def test_a_dead_letter_is_shown_and_requeued(administered, folder):
     shown = state_of(administered)
     assert (shown["waiting"], shown["dead"], shown["oldest_at"][:10]) == (1, 1, "2026-01-01")
-    (dead,), (failing,) = shown["dead_letters"], shown["failing"]
-    assert (dead["id"], dead["error"], dead["attempts"]) == (1, "HTTP 400 Bad Request", 3)
+    (dead_letter,), (failing,) = shown["dead_letters"], shown["failing"]
+    assert (dead_letter["id"], dead_letter["error"], dead_letter["attempts"]) == (
+        1,
+        "HTTP 400 Bad Request",
+        3,
+    )
     assert (failing["id"], failing["error"]) == (2, "connection refused")
     assert failing["event"]["data"]["record_id"] == 1
     admin = administered.keys["admin"]

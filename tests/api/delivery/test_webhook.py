@@ -65,7 +65,7 @@ def test_user_and_password_of_the_url_are_basic_authentication():
         *((307, "unreachable"), (httpx.ConnectError("refused"), "unreachable")),
     ],
 )
-def test_the_answer_decides_whether_the_event_is_to_blame(answer, cause):
+def test_the_answer_decides_whether_the_event_or_the_receiver_failed(answer, cause):
     with pytest.raises(DeliveryError) as failure:
         deliver(answer, "https://mes:secret@mes.plant/")
     assert failure.value.cause == cause

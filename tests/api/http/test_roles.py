@@ -162,7 +162,7 @@ REFUSALS = {
     *("missing_key", "not_logged_in", "role_too_low"),
     *("not_predict", "not_review", "not_admin", "not_train"),
 }
-BOSS = {"Authorization": "Bearer admin"}
+ADMIN = {"Authorization": "Bearer admin"}
 
 
 @pytest.fixture
@@ -219,8 +219,8 @@ def test_public_paths_and_unknown_ones(guarded, serve):
         assert {client.get(path).status_code for path in public} == {200}
         hidden = ("/v1/nothing", "/v1/predict", "/nothing", "/v1/predict/", "/v1/admin/nothing")
         assert {client.get(path).status_code for path in hidden} == {401}
-        assert client.get("/v1/nothing", headers=BOSS).status_code == 404
-        assert client.get("/v1/predict", headers=BOSS).status_code == 405
+        assert client.get("/v1/nothing", headers=ADMIN).status_code == 404
+        assert client.get("/v1/predict", headers=ADMIN).status_code == 405
         assert client.get("/static/inspect/nothing.js").status_code == 404
 
 
@@ -261,9 +261,9 @@ def test_openapi_document_says_which_paths_need_a_key(guarded, make_app):
 
 def test_each_key_has_its_own_rate_limit(make_app, key_files, serve):
     with serve(make_app(**key_files, rate_limit=0.001, rate_burst=2)) as client:
-        assert [client.get("/v1/models", headers=BOSS).status_code for _ in range(3)] == [200, 200, 429]
+        assert [client.get("/v1/models", headers=ADMIN).status_code for _ in range(3)] == [200, 200, 429]
         assert client.get("/v1/models", headers={"X-API-Key": "api"}).status_code == 200
-        rejected = client.get("/v1/models/unnamed", headers=BOSS)
+        rejected = client.get("/v1/models/unnamed", headers=ADMIN)
         assert 1 <= int(rejected.headers["Retry-After"]) <= 1000
         assert (rejected.json()["code"], rejected.json()["status"]) == ("rate_limit", 429)
         assert {client.get(path).status_code for path in ("/livez", "/metrics") * 5} == {200}

@@ -14,7 +14,7 @@ from tests.api.conftest import ServiceClient, problem
 from tests.forged_artifact import write_manifest
 
 PAGE = b"<!doctype html><script>location = 'https://example.com'</script>"
-BOSS = {"X-API-Key": "admin"}
+ADMIN = {"X-API-Key": "admin"}
 PATH = "/v1/models/tiny/versions/1/report"
 
 
@@ -38,7 +38,7 @@ def client(folder, key_files):
 
 
 def test_a_report_cannot_reach_the_service(client):
-    answer = client.get(PATH, headers=BOSS)
+    answer = client.get(PATH, headers=ADMIN)
     assert (answer.status_code, answer.content) == (200, PAGE)
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
     policy = dict(
@@ -48,34 +48,34 @@ def test_a_report_cannot_reach_the_service(client):
     assert policy["default-src"] == policy["form-action"] == policy["base-uri"] == "'none'"
     assert "connect-src" not in policy and policy["img-src"] == "data:"
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert client.get("/v1/models/tiny/versions/stable/report", headers=BOSS).content == PAGE
+    assert client.get("/v1/models/tiny/versions/stable/report", headers=ADMIN).content == PAGE
 
 
 def test_thresholds_that_were_set_do_not_hide_it(client):
     body = {"version": "1", "score": 0.3, "review": None}
-    assert client.post("/v1/admin/models/tiny/thresholds", headers=BOSS, json=body).status_code == 200
-    assert client.get(PATH, headers=BOSS).content == PAGE
+    assert client.post("/v1/admin/models/tiny/thresholds", headers=ADMIN, json=body).status_code == 200
+    assert client.get(PATH, headers=ADMIN).content == PAGE
 
 
 def test_a_report_that_changed_is_not_shown(client, folder, monkeypatch):
     (folder / "report.html").write_bytes(PAGE + b" ")
-    assert problem(client.get(PATH, headers=BOSS)) == (404, "report_changed")
+    assert problem(client.get(PATH, headers=ADMIN)) == (404, "report_changed")
     (folder / "report.html").unlink()
-    assert problem(client.get(PATH, headers=BOSS)) == (404, "report_changed")
+    assert problem(client.get(PATH, headers=ADMIN)) == (404, "report_changed")
     (folder / "report.html").symlink_to("/etc/passwd")
-    assert problem(client.get(PATH, headers=BOSS)) == (404, "report_changed")
+    assert problem(client.get(PATH, headers=ADMIN)) == (404, "report_changed")
     (folder / "report.html").unlink()
     (folder / "report.html").write_bytes(PAGE)
     monkeypatch.setattr(report, "MAX_REPORT_BYTES", len(PAGE) - 1)
-    assert problem(client.get(PATH, headers=BOSS)) == (404, "report_changed")
+    assert problem(client.get(PATH, headers=ADMIN)) == (404, "report_changed")
 
 
 def test_other_models_have_no_report(make_app, serve, tiny_artifact, client):
-    assert problem(client.get("/v1/models/tiny/versions/9/report", headers=BOSS)) == (
+    assert problem(client.get("/v1/models/tiny/versions/9/report", headers=ADMIN)) == (
         404,
         "version_not_found",
     )
-    assert problem(client.get("/v1/models/../versions/1/report", headers=BOSS))[0] == 404
+    assert problem(client.get("/v1/models/../versions/1/report", headers=ADMIN))[0] == 404
     with ServiceClient(create_app(Settings(model=tiny_artifact, batch_sizes=(1,)))) as without:
         assert problem(without.get(PATH)) == (404, "no_report")
     with serve(make_app()) as in_memory:

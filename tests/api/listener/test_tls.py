@@ -50,7 +50,7 @@ def test_client_without_tls_is_logged_and_counted(make_app, failed_handshake):
     assert 'segdec_problems_total{code="tls_handshake",key="",status=""} 1.0' in lines
 
 
-def test_client_that_distrusts_the_certificate_is_logged(make_app, failed_handshake):
+def test_client_that_rejects_the_certificate_is_logged(make_app, failed_handshake):
     with served(make_app(tls_certificate=CERTIFICATE, tls_key=KEY)) as (host, port):
         with pytest.raises(httpx.ConnectError):
             httpx.get(f"https://{host}:{port}/livez", verify=ssl.create_default_context())

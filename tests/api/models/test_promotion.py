@@ -180,12 +180,12 @@ def test_after_a_kill_the_labels_on_disk_are_served(start, shelf, part, monkeypa
     """A service that begins when another one is at this step, and no further, finds what can be served."""
     shelf.put("2")
     shelf.label(stable="1", candidate="2")
-    reached, go_on = threading.Event(), threading.Event()
+    reached, may_continue = threading.Event(), threading.Event()
     do = getattr(*step)
 
     def wait(*arguments):
         reached.set()
-        assert go_on.wait(30)
+        assert may_continue.wait(30)
         do(*arguments)
 
     with start() as client:
@@ -196,7 +196,7 @@ def test_after_a_kill_the_labels_on_disk_are_served(start, shelf, part, monkeypa
             assert reached.wait(30)
         with start() as again:
             assert answering(again, part) == stable
-        go_on.set()
+        may_continue.set()
         asking.join()
 
 
@@ -225,10 +225,10 @@ def test_each_change_is_one_line_of_the_audit(start, shelf, tmp_path):
         ask(client, "promote")
         ask(client, "promote")
         ask(client, "rollback")
-        told = audited(client)
+        entries = audited(client)
     labelled = [{"stable": "1"}, {"stable": "1", "candidate": "2"}, {"stable": "2", "previous": "1"}]
     states = [{"model": NAME, "labels": each} for each in (*labelled, {"stable": "1"})]
-    assert told == [
+    assert entries == [
         ("admin", "candidate", states[0], states[1]),
         ("admin", "promote", states[1], states[2]),
         ("admin", "roll back", states[2], states[3]),

@@ -48,7 +48,7 @@ def test_exports_are_named_by_period_and_filters(filters, expected):
     assert name_export(Filters(**filters), TOKYO, NOW) == f"segdec-inspections-{expected}"
 
 
-def test_names_with_other_letters_are_encoded():
+def test_names_with_other_characters_are_encoded():
     assert save_as("a-1.csv") == {"Content-Disposition": 'attachment; filename="a-1.csv"'}
     value = "attachment; filename=\"M_ller.csv\"; filename*=UTF-8''M%C3%BCller.csv"
     assert save_as("Müller.csv") == {"Content-Disposition": value}

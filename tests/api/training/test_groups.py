@@ -114,11 +114,11 @@ def test_a_worker_that_does_not_ask_any_more_leaves_the_group(jobs):
 def test_later_jobs_for_one_machine_wait_only_if_enough_workers_are_known(jobs):
     joint = order_known(jobs, A)
     single = jobs.order()
-    assert jobs.lease(A).id == single  # gpu-b was never heard of
+    assert jobs.lease(A).id == single  # gpu-b never sent a request
     jobs.lease(B)
     later = jobs.order()
     assert jobs.lease(B).text == f"The training job {joint} is for 2 machines; waiting now: 1."
-    jobs.wait(LEASE_S)  # nothing is heard of gpu-a any more
+    jobs.wait(LEASE_S)  # gpu-a sends no request any more
     assert jobs.lease(B).id == single
     assert show(jobs, later).state == "queued"
 
@@ -153,10 +153,10 @@ def test_a_joint_job_for_which_too_few_workers_are_known_does_not_block_a_smalle
 
 
 def test_workers_with_the_same_address_count_once(jobs):
-    twin = replace(B, name="gpu-z")
-    job_id = order_known(jobs, A, B, twin)
+    same_machine = replace(B, name="gpu-z")
+    job_id = order_known(jobs, A, B, same_machine)
     jobs.lease(B)
-    assert jobs.lease(twin).text.endswith("waiting now: 1.")
+    assert jobs.lease(same_machine).text.endswith("waiting now: 1.")
     assert jobs.lease(A).addresses == ADDRESSES
     assert show(jobs, job_id).members[1].worker == "gpu-b"
 
@@ -189,7 +189,7 @@ def test_only_the_chief_reports_and_uploads(jobs):
     assert caught.value.code == "lease_lost"
 
 
-def test_members_are_told_whether_the_chief_has_taken_steps_in_this_attempt(jobs):
+def test_members_learn_whether_the_chief_has_taken_steps_in_this_attempt(jobs):
     def has_steps(job_id, lease, progress):
         report = replace(TRAINING, progress=progress)
         return jobs.do(renew_lease, job_id, lease, report, jobs.now).has_steps
@@ -228,7 +228,7 @@ def test_a_member_leaves_when_its_part_is_done(jobs):
     assert beat(jobs, job_id, chief) == "continue"
 
 
-def test_all_members_are_told_to_cancel(jobs):
+def test_all_members_get_the_order_to_cancel(jobs):
     job_id, chief, other = begin(jobs)
     jobs.do(cancel_job, job_id, "Ada", jobs.now)
     assert [beat(jobs, job_id, lease) for lease in (chief, other)] == ["cancel", "cancel"]
@@ -237,7 +237,7 @@ def test_all_members_are_told_to_cancel(jobs):
     assert_lost(jobs, job_id, chief)
 
 
-def test_all_members_are_told_to_stop(jobs):
+def test_all_members_get_the_order_to_stop(jobs):
     job_id, chief, other = begin(jobs)
     jobs.do(stop_job, job_id, "Ada", jobs.now)
     assert [beat(jobs, job_id, lease) for lease in (chief, other)] == ["stop", "stop"]
@@ -250,11 +250,11 @@ def test_all_members_are_told_to_stop(jobs):
 def test_the_attempt_ends_for_all_when_a_member_is_lost(jobs, lost):
     job_id, chief, other = begin(jobs)
     add_checkpoint(jobs, job_id)
-    lives = other if lost == "gpu-a" else chief
+    remaining = other if lost == "gpu-a" else chief
     jobs.wait(LEASE_S - 1)
-    assert beat(jobs, job_id, lives) == "continue"
+    assert beat(jobs, job_id, remaining) == "continue"
     jobs.wait(1)
-    beat(jobs, job_id, lives)
+    beat(jobs, job_id, remaining)
     shown = show(jobs, job_id)
     assert (shown.state, shown.members) == ("queued", [])
     assert shown.reason == f"Nothing was heard of the worker {lost} for 120 s."
@@ -290,7 +290,7 @@ def test_a_member_that_never_fetches_its_lease_counts_as_one_attempt(jobs):
     assert shown.reason.startswith("3 attempts in a row ended without a new checkpoint.")
 
 
-def test_a_group_goes_on_after_the_service_was_away(jobs):
+def test_a_group_continues_after_the_service_was_away(jobs):
     job_id, chief, other = begin(jobs)
     jobs.wait(10 * LEASE_S)
     assert beat(jobs, job_id, chief) == "continue"

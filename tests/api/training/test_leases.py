@@ -119,7 +119,7 @@ def test_a_silent_worker_loses_the_job_with_its_last_checkpoint(jobs):
     assert show(jobs, job_id).worker == "gpu-2"
 
 
-def test_a_worker_that_was_away_goes_on_if_nobody_has_taken_the_job(jobs):
+def test_a_worker_that_was_away_continues_if_nobody_has_taken_the_job(jobs):
     """As after a restart of the service that took long."""
     job_id, leased = jobs.order(), jobs.lease()
     jobs.wait(10 * LEASE_S)
@@ -190,7 +190,7 @@ def test_a_queued_job_is_cancelled_at_once(jobs):
             jobs.do(change, job_id, "Ada", jobs.now)
 
 
-def test_the_heartbeat_tells_the_worker_to_cancel(jobs):
+def test_the_answer_to_the_heartbeat_orders_the_worker_to_cancel(jobs):
     job_id, leased = jobs.order(), jobs.lease()
     add_checkpoint(jobs, job_id)
     jobs.do(cancel_job, job_id, "Ada", jobs.now)
@@ -213,7 +213,7 @@ def test_a_cancelled_job_is_not_queued_again(jobs, end):
     assert (jobs.lease(), show(jobs, job_id).state) == (None, "cancelled")
 
 
-def test_the_heartbeat_tells_the_worker_to_stop_with_the_best_weights(jobs):
+def test_the_answer_to_the_heartbeat_orders_the_worker_to_stop_with_the_best_weights(jobs):
     job_id = jobs.order()
     with pytest.raises(RequestError, match=r"has no weights\. Cancel it instead"):
         jobs.do(stop_job, job_id, "Ada", jobs.now)

@@ -19,7 +19,7 @@ def test_background_has_the_class_of_the_nearest_defect():
     assert spread_classes(np.zeros((1, 3), np.uint8)) is None
 
 
-def test_boxes_keep_classes_and_the_smaller_one_lies_on_top():
+def test_boxes_keep_classes_and_the_smaller_one_is_on_top():
     drawn = np.zeros((6, 6), np.uint8)
     drawn[0, :], drawn[:, 0], drawn[5, 5], drawn[3, 3] = 1, 1, 1, 2
     expected = np.ones((6, 6), np.uint8)

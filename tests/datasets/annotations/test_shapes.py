@@ -31,7 +31,7 @@ def test_pixel_belongs_to_the_polygon_that_holds_its_centre():
 
 
 def test_polygon_too_thin_to_hold_a_centre_marks_the_pixels_it_runs_through():
-    # its lower end lies on the edge between two pixels: of the lower one
+    # its lower end is on the edge between two pixels: of the lower one
     assert rows(drawn(Polygon.from_flat([1.6, 1, 1.8, 4, 1.7, 4]), height=5, width=3)) == ["000"] + 4 * [
         "010"
     ]

@@ -92,7 +92,7 @@ def test_tree_of_an_export(export, tmp_path, write_picture):
 
 
 @pytest.mark.parametrize("attributes", ['name="train\\a.png"', 'name="a.png" subset="train"'])
-def test_photograph_lies_in_the_folder_of_its_name_or_subset(tmp_path, export, write_picture, attributes):
+def test_photograph_is_in_the_folder_of_its_name_or_subset(tmp_path, export, write_picture, attributes):
     export(end=f'<image id="1" {attributes} width="20" height="12"/></annotations>')
     write_picture(tmp_path / "images/train/a.png")
     (tmp_path / "splits.txt").write_text("val images/train/a\n")

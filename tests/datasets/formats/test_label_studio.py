@@ -201,11 +201,11 @@ def test_all_problems_are_reported_at_once(export, task, tmp_path, write_picture
     tasks = [task(f"{name}.png", *results) for name, (results, _) in broken.items()]
     gone = task("gone.png", rectangle())
     (tmp_path / "gone.png").unlink()
-    blind = task("blind.png", rectangle(), image="\ud800")
+    unreadable = task("unreadable.png", rectangle(), image="\ud800")
     for folder in ("x", "y"):
         write_picture(tmp_path / folder / "same.png")
     unclear = task("z/same.png", image="same.png")
-    export(task("fine.png", rectangle()), *tasks, gone, blind, unclear)
+    export(task("fine.png", rectangle()), *tasks, gone, unreadable, unclear)
     (tmp_path / "cut.json").write_text('[\n{"id": 1,')
     dataset = index(tmp_path)
     assert [record.name for record in dataset.records] == ["fine"]

@@ -157,8 +157,8 @@ def test_all_problems_are_reported_at_once(annotate, tmp_path, write_picture):
     for name, text in (("cut", '{\n"shapes": ['), ("deep", "[" * 10**5), ("list", "[]")):
         write_picture(tmp_path / f"{name}.png")
         (tmp_path / f"{name}.json").write_bytes(text.encode("latin-1"))
-    annotate("twin", box)
-    write_picture(tmp_path / "twin.jpg")
+    annotate("second", box)
+    write_picture(tmp_path / "second.jpg")
     dataset = index(tmp_path)
     assert [record.name for record in dataset.records] == ["fine", "good"]
     expected = [(f"{name}.json, shape 1", name, words) for name, (_, words) in broken.items()]
@@ -171,7 +171,7 @@ def test_all_problems_are_reported_at_once(annotate, tmp_path, write_picture):
         ("size.json", "size", "The size 20×None"),
     ]
     expected.sort()
-    expected += [("", "twin", "Two photographs have the name 'twin'")]
+    expected += [("", "second", "Two photographs have the name 'second'")]
     check_problems(dataset, expected)
 
 
@@ -183,7 +183,7 @@ def test_more_classes_than_a_mask_numbers_are_a_problem(annotate, tmp_path):
     check_problems(dataset, [("a.json", "a", "255 classes of defects, and a mask numbers at most 254")])
 
 
-def test_stray_click_beside_a_shape_is_dropped_unless_strict(annotate, tmp_path):
+def test_accidental_click_beside_a_shape_is_dropped_unless_strict(annotate, tmp_path):
     box = shape("dent", "rectangle", (0, 0), (1, 1))
     annotate("a", box, shape("dent", "rectangle", (3, 3), (3, 3)), shape("dent", "polygon", (1, 1), (2, 2)))
     annotate("b")

@@ -18,7 +18,7 @@ def test_records_are_named_grouped_and_labelled(kolektor_root):
     assert {record.mask_file.name for record in dataset.records} == {"Part0_label.bmp", "Part1_label.bmp"}
 
 
-def test_stray_part_is_skipped_with_and_without_mask(kolektor_root, write_picture):
+def test_unexpected_part_is_skipped_with_and_without_mask(kolektor_root, write_picture):
     write_picture(kolektor_root / "kos21/Part7.jpg")
     write_picture(kolektor_root / "kos01/Part7.jpg")
     write_picture(kolektor_root / "kos01/Part7_label.bmp", mask=True)

@@ -61,7 +61,7 @@ def test_each_kind_of_annotation_has_its_supervision(root):
     assert all(record.group == record.name and record.split for record in dataset.records)
 
 
-def test_table_of_a_spreadsheet_with_a_stray_click(root):
+def test_table_of_a_spreadsheet_with_an_accidental_click(root):
     """Windows saves tables in its own encoding. A bad box does not cost the others."""
     text = 'image;label;boxes\nline/a.png;gut;\nline/b.png;Öl;"2,1,3,2;1,1,0,2;18,1,4,2"\n'
     (root / "manifest.csv").write_bytes(text.encode("cp1252"))
@@ -198,7 +198,7 @@ def test_all_problems_are_reported_at_once_and_other_photographs_stay(root, writ
     assert described(dataset) == [("line/a", "good", "mask", False), ("line/d", "dent", "label", False)]
 
 
-def test_photograph_that_stands_there_twice_is_reported_with_all_its_lines(root, write_picture):
+def test_photograph_that_is_listed_twice_is_reported_with_all_its_lines(root, write_picture):
     write_picture(root / "line/a.bmp")
     dataset = index(
         write_csv(

@@ -100,7 +100,7 @@ def test_a_pack_that_stops_half_way_cannot_be_read_or_mixed_up(folder_root, out)
         assert len(load_dataset("shards", out).records) == 4
 
 
-def test_shards_are_replaced_only_when_told_to(heavy_root, folder_root, out):
+def test_shards_are_replaced_only_on_request(heavy_root, folder_root, out):
     pack(load_dataset("folder", heavy_root), out, shard_mb=1)
     dataset = load_dataset("folder", folder_root)
     with pytest.raises(DatasetError, match=rf"{re.escape(out)} exists.*--overwrite"):

@@ -141,7 +141,7 @@ def test_invalid_field_is_named(changes: dict[str, Any], words: str, folder: Pat
     assert words in refusal(folder)
 
 
-# === Artifacts of strangers ===
+# === Artifacts from unknown senders ===
 
 
 HOSTILE = {

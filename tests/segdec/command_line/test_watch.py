@@ -66,16 +66,16 @@ def test_photographs_are_inspected_until_a_signal(folder, stub_service, service_
 def test_changes_and_stop_end_the_wait(folder):
     warnings = []
     (folder / "day").mkdir()
-    for stir in ((folder / "a.png").touch, (folder / "day" / "a.png").touch, None):
+    for change in ((folder / "a.png").touch, (folder / "day" / "a.png").touch, None):
         events = FolderEvents(folder, warnings.append)
         waiting = threading.Thread(target=events.wait_for_change, args=(600,), daemon=True)
         events.start()
         waiting.start()
         while waiting.is_alive():
             assert not warnings
-            (stir or events.stop)()
+            (change or events.stop)()
             waiting.join(0.01)
-        assert events.stopped is (stir is None)
+        assert events.stopped is (change is None)
         events.stop()
         assert events.wait(600)
 

@@ -153,7 +153,7 @@ def test_tiles_answer_as_the_photograph_in_one_piece(stride, tensorflow_devices)
 
 
 @pytest.mark.parametrize("normalization", ["instance", slow_case("feature")])
-def test_no_seam_between_different_tiles(normalization, tensorflow_devices):  # noqa: ARG001
+def test_no_visible_edge_between_different_tiles(normalization, tensorflow_devices):  # noqa: ARG001
     """Statistics of a tile: its logits differ from its neighbour's, yet do not jump to them."""
     engine = EagerEngine(normalization=normalization)
     light = np.linspace(0, 100, 584)[:, None]
@@ -164,7 +164,7 @@ def test_no_seam_between_different_tiles(normalization, tensorflow_devices):  # 
         config = model(104, 200, overlap_px, normalization=normalization)
         mask = infer_tiles(engine, images, config).mask[0, ..., 0]
         jumps = np.abs(np.diff(mask, axis=1)).mean(axis=0)
-        columns = np.arange(1, len(jumps) + 1)  # a jump lies on the left of its column
+        columns = np.arange(1, len(jumps) + 1)  # a jump is on the left of its column
         near = (np.abs(columns[:, None] - middles) <= 4).any(axis=1)
         inner = (columns >= 4) & (columns <= len(jumps) - 3)
         return jumps[near].mean() / jumps[inner & ~near].mean()

@@ -25,7 +25,7 @@ def test_the_evidence_is_the_log_odds_and_the_highest_logits(decided):
 
 
 @pytest.mark.parametrize("decided", [[1.0, 4], [3, 7, -2]])
-def test_an_unusual_photograph_is_not_outvoted(decided):
+def test_an_unusual_photograph_keeps_its_high_score(decided):
     """By hand: 2 · 3 + 0.5 · 4 − 1 = 7; with the memory at 31, log(e⁷ + e³⁰) = 30; at first no change."""
     layer, decided = ScoreCombination(), np.tile(np.array([decided], np.float32), (2, 1))
     evidence = np.array([[3, 4, -9], [3, 4, 31]], np.float32)

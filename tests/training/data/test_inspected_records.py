@@ -111,7 +111,7 @@ def test_a_run_is_trained_and_measured_where_it_is_inspected(tiny_experiment, tm
     read = record_reader(load_experiment(tiny_experiment))
     pairs = zip(data.dataset.records, whole.dataset.records, strict=True)
     moved = {old.name for new, old in pairs if new.label != old.label}
-    assert moved, "no defect of the toy set lies in the right half"
+    assert moved, "no defect of the toy set is in the right half"
     assert moved == {
         old.name for old in whole.dataset.records if old.label and not read(old).mask[:, :16].any()
     }
@@ -132,7 +132,7 @@ def test_tiles_outside_the_area_are_omitted(tiny_experiment, tmp_path):
     narrow = ["--input.regions-of-interest", "[[[0, 0], [0.45, 0], [0.45, 1], [0, 1]]]"]
     data = load_run_data(load_experiment(tiny_experiment, ["--runs", str(tmp_path), *tiles, *narrow]))
     photographs = len(data.dataset.of_split("train"))
-    assert len(data.examples) == photographs * 4 * 3  # of four columns the last one lies further than 8 px
+    assert len(data.examples) == photographs * 4 * 3  # of four columns the last one is further than 8 px
     areas = [data.examples[index].area for index in range(len(data.examples))]
     assert sum(bool(area.any()) for area in areas) == photographs * 4 * 2
 

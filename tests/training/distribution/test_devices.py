@@ -1,4 +1,4 @@
-"""What is claimed of the GPUs of a machine, which TensorFlow is made to believe in."""
+"""What is claimed of the GPUs of a machine, which are mocked for TensorFlow."""
 
 import pytest
 

@@ -43,9 +43,9 @@ signal.signal(signal.SIGTERM, save)
 """
 READY = "note('pid')\n"
 WAIT = "time.sleep(600)\n"
-PATIENT = NOTE + SAVE + READY + WAIT
+SAVES_AND_WAITS = NOTE + SAVE + READY + WAIT
 SERVER = NOTE + READY + WAIT
-STUBBORN = NOTE + "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + READY + WAIT
+IGNORES_SIGTERM = NOTE + "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + READY + WAIT
 
 
 def after(*names, then):
@@ -140,7 +140,7 @@ def test_success_of_all_tasks(start):
 
 def test_failed_task_stops_the_others(start):
     fails = after("worker0", then="print('the reason'); sys.exit(3)")
-    group = start(worker0=PATIENT, worker1=fails)
+    group = start(worker0=SAVES_AND_WAITS, worker1=fails)
     code, failure, _, output = group.wait()
     assert (code, failure) == (3, "worker1 exited with code 3")
     assert output == b"[worker1] the reason\n"
@@ -163,8 +163,8 @@ def test_the_loss_of_a_peer_is_not_the_cause(start):
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
 def test_all_tasks_save_after_a_signal(start, number, expected):
     """Ctrl-C on a terminal reaches the group alone, so that its tasks get one signal."""
-    patient = f"{NOTE}signal.signal(signal.SIGINT, lambda *_: os._exit(9))\n{SAVE}{READY}{WAIT}"
-    group = start(worker0=patient, worker1=patient)
+    saves = f"{NOTE}signal.signal(signal.SIGINT, lambda *_: os._exit(9))\n{SAVE}{READY}{WAIT}"
+    group = start(worker0=saves, worker1=saves)
     group.wait_until_ready()
     os.killpg(group.process.pid, number)
     assert group.wait()[:3] == (expected, None, number)
@@ -172,7 +172,7 @@ def test_all_tasks_save_after_a_signal(start, number, expected):
 
 
 def test_task_that_ignores_a_signal_is_killed(start):
-    group = start(worker0=PATIENT, worker1=STUBBORN, stop_timeout_s=0.3)
+    group = start(worker0=SAVES_AND_WAITS, worker1=IGNORES_SIGTERM, stop_timeout_s=0.3)
     group.wait_until_ready()
     group.process.terminate()
     assert group.wait()[:2] == (137, "worker1 did not stop in time and was killed by SIGKILL")
@@ -189,7 +189,7 @@ def test_second_signal_kills(start):
 
 
 def test_a_killed_group_leaves_no_process(start):
-    group = start(worker0=STUBBORN, worker1=STUBBORN)
+    group = start(worker0=IGNORES_SIGTERM, worker1=IGNORES_SIGTERM)
     group.wait_until_ready()
     group.process.kill()
     group.process.wait()
@@ -197,7 +197,9 @@ def test_a_killed_group_leaves_no_process(start):
 
 
 def test_servers_stop_when_the_work_is_done(start):
-    group = start(chief=after("ps0", "ps1", then="print('done')"), ps0=SERVER, ps1=STUBBORN, grace_s=0.3)
+    group = start(
+        chief=after("ps0", "ps1", then="print('done')"), ps0=SERVER, ps1=IGNORES_SIGTERM, grace_s=0.3
+    )
     assert group.wait() == (0, None, None, b"[chief] done\n")
 
 
@@ -209,7 +211,9 @@ def save(number, frame):
         note("saved")
         sys.exit(75)
 """
-    group = start(chief=PATIENT.replace(SAVE, save + SAVE.splitlines()[-1] + "\n"), ps0=PATIENT)
+    group = start(
+        chief=SAVES_AND_WAITS.replace(SAVE, save + SAVE.splitlines()[-1] + "\n"), ps0=SAVES_AND_WAITS
+    )
     group.wait_until_ready()
     group.process.terminate()
     assert group.wait()[:3] == (75, None, signal.SIGTERM)

@@ -50,7 +50,7 @@ def test_missing_processes_are_named_and_foreign_connections_ignored(make_cluste
     with pytest.raises(PeerLostError, match="the chief does not answer"):
         wait_for_peers(cluster("worker", 1), 0.3)
 
-    def knock():
+    def connect_and_leave():
         while True:
             try:
                 with socket.create_connection(("127.0.0.1", port_of(cluster("worker")))) as caller:
@@ -59,10 +59,10 @@ def test_missing_processes_are_named_and_foreign_connections_ignored(make_cluste
                 time.sleep(0.05)
 
     with ThreadPoolExecutor(1) as pool:
-        stranger = pool.submit(knock)
+        unknown = pool.submit(connect_and_leave)
         with pytest.raises(PeerLostError, match="worker 1 did not connect"):
             wait_for_peers(cluster("worker", 0), 1.0)
-        stranger.result()
+        unknown.result()
 
 
 def test_missing_servers_are_named(make_cluster):

@@ -39,9 +39,9 @@ def profile_of():
 
 @pytest.fixture(scope="session")
 def profiled_of():
-    """A data set of so many groups, each of so many photographs: labels by group; twins by places."""
+    """A data set of so many groups, each of so many photographs: labels by group; duplicates by places."""
 
-    def make(groups, twins=(), own_split=False, classes=("good", "defect")):
+    def make(groups, duplicates=(), own_split=False, classes=("good", "defect")):
         photographs = []
         for number, labels in enumerate(groups):
             for place, (label, *split) in enumerate(labels):
@@ -55,7 +55,7 @@ def profiled_of():
         counts = tuple(sum(record.label == label for record in records) for label in range(len(classes)))
         profile = replace(PROFILE, classes=classes, counts=counts, own_split=own_split, groups=len(groups))
         checked = CheckedDataset(Dataset(classes, records), tuple(photographs))
-        connected = [tuple(photographs[place] for place in same) for same in twins]
+        connected = [tuple(photographs[place] for place in same) for same in duplicates]
         return ProfiledDataset(profile, checked, connected, ())
 
     return make

@@ -30,7 +30,7 @@ CHIEF, MEMBER = 0, 1
 
 
 class Machines:
-    """Two machines with a copy of the data each; their output lies in files."""
+    """Two machines with a copy of the data each; their output is in files."""
 
     def __init__(self, root, folder, free_ports):
         self.root, self.folder, self._free_ports = root, folder, free_ports

@@ -139,7 +139,7 @@ def test_where_time_is_short_the_input_is_smaller_but_keeps_the_smallest_defect(
     assert config(choose_experiment(fine, (15, 5, 5), 100, NONE, 128 * 128)).input.policy == "native"
 
 
-def test_made_up_defects_do_not_lie_on_padding(profile_of):
+def test_synthetic_defects_are_not_on_padding(profile_of):
     choice = choose_experiment(profile_of(one_size=False, one_shape=False), (5, 1, 1), 100, ENCODER)
     assert config(choice).input.policy == "resize"
     assert "must not be placed on padding" in choice.reasons["input"]
@@ -149,7 +149,7 @@ def test_made_up_defects_do_not_lie_on_padding(profile_of):
     ("coloured", "stored", "channels", "converted"),
     [(True, True, 3, False), (False, True, 1, True), (False, False, 1, False)],
 )
-def test_colours_are_seen_where_they_tell_anything(profile_of, coloured, stored, channels, converted):
+def test_colours_are_input_where_they_carry_information(profile_of, coloured, stored, channels, converted):
     profile = profile_of(coloured=coloured, stored_in_colour=stored)
     chosen = config(choose_experiment(profile, (15, 5, 5), 100, ENCODER))
     assert (chosen.network.input_channels, chosen.input.convert_color) == (channels, converted)

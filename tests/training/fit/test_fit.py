@@ -374,11 +374,11 @@ class TestBadInput:
     def test_a_seed_below_zero(self, capsys, tmp_path, toy_root):
         check_refused(capsys, tmp_path, toy_root, "--seed", "-1", word="'-1' is not a seed")
 
-    def test_twins_that_contradict_each_other(self, capsys, tmp_path):
+    def test_duplicates_that_contradict_each_other(self, capsys, tmp_path):
         root = tmp_path / "parts"
         write_toy(root, 24, size=32)
         (root / "splits.txt").unlink()
-        shutil.copy(sorted((root / "defect").iterdir())[0], root / "good" / "twin.png")
+        shutil.copy(sorted((root / "defect").iterdir())[0], root / "good" / "copy.png")
         check_refused(capsys, tmp_path, root, word="is the same picture as")
 
     def test_a_file_that_is_no_encoder(self, capsys, tmp_path, toy_root):

@@ -18,9 +18,9 @@ def test_parts_are_divided_60_20_20(profiled_of):
     assert "up to 84\N{NO-BREAK SPACE}%" in division.reasons[-1]
 
 
-def test_groups_and_near_twins_stay_whole(profiled_of):
+def test_groups_and_near_duplicates_are_not_divided(profiled_of):
     groups = [[(0,), (0,), (1,)] for _ in range(20)] + [GOOD] * 20
-    profiled = profiled_of(groups, twins=[(60, 61, 62, 63)])
+    profiled = profiled_of(groups, duplicates=[(60, 61, 62, 63)])
     records = split_dataset(profiled).dataset.records
     splits = {}
     for record in records:
@@ -92,7 +92,7 @@ def test_identical_photographs_are_one_part(profiled_of):
 
 def test_all_photographs_train_in_folds_of_good_and_defective_parts(profiled_of):
     groups = [[(0,), (0,), (1,)] for _ in range(20)] + [GOOD] * 20
-    division = split_dataset(profiled_of(groups, twins=[(60, 61, 62)]), with_folds=True)
+    division = split_dataset(profiled_of(groups, duplicates=[(60, 61, 62)]), with_folds=True)
     records = division.dataset.records
     assert division.folds == 3
     assert (division.good, division.defective) == ((60, 0, 0), (20, 0, 0))
@@ -120,7 +120,7 @@ def test_the_test_of_the_data_set_stays_apart_from_the_folds(profiled_of):
 @pytest.mark.parametrize("with_folds", [False, True])
 def test_near_duplicates_in_the_test_of_the_data_set_stay_there(profiled_of, with_folds):
     groups = [[(label, split)] for label in (0, 1) for split in ("train", "val", "test") for _ in range(4)]
-    profiled = profiled_of(groups, own_split=True, twins=[(0, 1, 8)])
+    profiled = profiled_of(groups, own_split=True, duplicates=[(0, 1, 8)])
     records = split_dataset(profiled, with_folds=with_folds).dataset.records
     assert records[8].split == "test"
     assert records[0].fold == records[1].fold

@@ -71,7 +71,7 @@ def test_a_pause_shortens_the_later_stages_in_proportion():
     assert machine.ends == {"segment": 90.0, "decision": 95.0, "joint": 100.0}
 
 
-def test_a_slow_start_is_made_up():
+def test_a_slow_start_is_compensated():
     machine = Machine(lambda now: 20.0 if now == 0 else 0.5)
     assert machine.train() == STEPS
     assert machine.now == 69.5

@@ -45,7 +45,7 @@ def test_one_kind_alone_is_refused(labels):
 # === Other networks ===
 
 
-def test_good_photographs_tell_how_another_network_scales():
+def test_good_photographs_show_how_another_network_scales():
     # Theirs lie about 10 with a spread of 2, ours about −1 with a spread of 1.
     moved = align_log_odds([10.0, 16.0], [8.0, 10.0, 12.0], [-2.0, -1.0, 0.0])
     assert moved == pytest.approx([-1.0, 2.0])

@@ -234,7 +234,7 @@ def test_mask_threshold_is_the_lowest_with_nearly_the_best_f1(seed):
     generator, histogram = np.random.default_rng(seed), PixelHistogram()
     truth = (generator.random((27, 7)) < 0.3).astype(np.uint8) * 255
     scores = (0.7 * generator.random((27, 7)) + 0.3 * (truth > 0)).astype(np.float32)
-    scores[::2] = (256 * scores[::2]).round() / 256  # many scores lie on and off the edges
+    scores[::2] = (256 * scores[::2]).round() / 256  # many scores are on and off the edges
     for rows in range(0, 27, 9):
         histogram.add(scores[rows : rows + 9], truth[rows : rows + 9])
     every = [count_pixels((scores >= edge / 256).astype(np.uint8), truth).f1 for edge in range(1, 256)]

@@ -44,9 +44,9 @@ def test_metrics_are_those_at_the_chosen_limits():
     assert chosen.notes == ()
 
 
-def test_made_up_defects_choose_the_mask_threshold_and_no_figure():
-    real, made_up = histogram(0.25, 0.5, truth=0), histogram(0.25, 0.75, truth=1)
-    chosen = choose_thresholds(MODEL, validation([-4.0, -3.0, -3.5], [], real, made_up), ThresholdConfig())
+def test_synthetic_defects_choose_the_mask_threshold_and_no_figure():
+    real, synthetic = histogram(0.25, 0.5, truth=0), histogram(0.25, 0.75, truth=1)
+    chosen = choose_thresholds(MODEL, validation([-4.0, -3.0, -3.5], [], real, synthetic), ThresholdConfig())
     assert chosen.model.thresholds.mask == 65 / 256
     assert chosen.validation["pixel_f1"] is None
     assert chosen.validation["average_precision"] is None

@@ -53,7 +53,7 @@ def test_steps_are_those_of_the_paper(wrap):
         np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-12)
 
 
-def test_a_checkpoint_of_keras_adam_goes_on(tmp_path):
+def test_a_checkpoint_of_keras_adam_is_resumed(tmp_path):
     variables, optimizer = make(keras.optimizers.Adam)
     take_steps(optimizer, variables)
     path = tf.train.Checkpoint(optimizer=optimizer).write(str(tmp_path / "adam"))

@@ -238,19 +238,19 @@ def test_photographs_for_review_have_a_section_of_their_own(predictor, make_samp
 # === Calibration ===
 
 
-def test_calibration_is_told_with_what_was_before(make_result, make_samples, predictor, tmp_path):
+def test_calibration_is_reported_with_the_former_one(make_result, make_samples, predictor, tmp_path):
     """Scores of 0.2 and 0.8, of which one in five and four in five are defective; 0.5 before."""
     kinds = [(0.2, 1), *[(0.2, 0)] * 4, (0.8, 0), *[(0.8, 1)] * 4]
     results = [make_result(str(n), truth, score, log_odds=0.0) for n, (score, truth) in enumerate(kinds)]
     metrics = compute_metrics(results, ("good", "defect"), defect_rate=0.5)
-    made_up = Evaluation(("good", "defect"), tuple(results), metrics, PixelHistogram(), 0.5)
+    evaluation = Evaluation(("good", "defect"), tuple(results), metrics, PixelHistogram(), 0.5)
     samples = make_samples(*[(str(n), truth, None, False) for n, (_, truth) in enumerate(kinds)])
-    page = write(tmp_path / "report.html", made_up, predictor, samples)
+    page = write(tmp_path / "report.html", evaluation, predictor, samples)
     Page(page)
     assert "<h2>Calibration</h2>" in page
     assert "where 50\N{NO-BREAK SPACE}% of the photographs are defective" in page
     tiles = re.findall(r'<div class="figure">([\d.]+) <span class="interval">before: ([\d.]+)<', page)
-    # Brier: 0.2 · 0.8² + 0.8 · 0.2² = 0.16 in both bins. Half of them are defective: 0.5 was right, and dull.
+    # Brier: 0.2 · 0.8² + 0.8 · 0.2² = 0.16 in both bins. Half of them are defective: 0.5 was calibrated too.
     assert tiles == [("0.000", "0.000"), ("0.160", "0.250")]
     assert "before calibration</text>" in page
     assert "calibrated</text>" in page

@@ -95,7 +95,7 @@ def test_masks_sizes_and_photographs_without_pixels(evaluate_results, make_resul
         ),
     ],
 )
-def test_regions_under_a_mask_of_nearly_everything_are_not_praised(
+def test_regions_under_a_mask_of_nearly_everything_do_not_count_as_found(
     evaluate_results, make_result, marked_px, sentence
 ):
     overlaps = (Overlap(50, 50, 0, 0, 200, marked_px), Overlap(300, 300, 0, 0, 200, marked_px))

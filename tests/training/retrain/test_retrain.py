@@ -87,7 +87,7 @@ def test_the_next_version_begins_with_the_weights_of_the_former(run, model, writ
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_ticking_clock")
-def test_a_stopped_command_goes_on_and_exports_no_worse_version(
+def test_a_stopped_command_continues_and_exports_no_worse_version(
     run, model, write_reviewed, monkeypatch, capsys
 ):
     reviewed, words, advance = write_reviewed(), ("--parent", model, "--minutes", 40), Trainer._advance

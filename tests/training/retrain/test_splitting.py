@@ -72,17 +72,17 @@ def moved(image):
     return np.clip(image.astype(int) * 1.1 + 5, 0, 255).astype(np.uint8)
 
 
-def test_near_twins_stay_on_the_side_of_their_twin():
+def test_near_duplicates_stay_on_the_side_of_the_original():
     images = [make_sample(2 * n, size=SIDE).image for n in range(24)]
     sides = ["train"] * 12 + ["val"] * 6 + ["test"] * 6
     old = [photograph(f"old_{n}", side, image=images[n]) for n, side in enumerate(sides)]
-    twins = [photograph(f"twin_{n}", image=moved(images[n])) for n in range(24)]
-    division = split_reviewed(old, twins)
-    assert division.splits == {f"twin_{n}": side for n, side in enumerate(sides)}
+    duplicates = [photograph(f"duplicate_{n}", image=moved(images[n])) for n in range(24)]
+    division = split_reviewed(old, duplicates)
+    assert division.splits == {f"duplicate_{n}": side for n, side in enumerate(sides)}
     assert division.related == 12
 
 
-def test_a_part_in_training_with_a_twin_in_the_test_fits_nowhere():
+def test_a_part_in_training_with_a_near_duplicate_in_the_test_is_left_out():
     images = [make_sample(2 * n, size=SIDE).image for n in range(12)]
     old = [photograph(f"old_{n}", "train" if n else "test", image=image) for n, image in enumerate(images)]
     conflicting = photograph("torn", group="old_3", image=moved(images[0]))
@@ -96,12 +96,12 @@ def test_tiles_need_to_know_where_defects_are(old):
     assert len(division.unlocalized) == 6 and "train" not in division.splits.values()
 
 
-def test_what_becomes_of_them_is_told(old):
+def test_their_use_is_reported(old):
     reviewed = [
         photograph("r_train", digest="train_1", label=1),
         photograph("r_val", digest="val_1", label=1),
     ]
-    reviewed += [photograph("kin", group="val_2")]
+    reviewed += [photograph("related", group="val_2")]
     division = split_reviewed(old, reviewed)
     assert describe_counts(reviewed, division, 1) == (
         "3 new photographs: 0 good + 1 defective to train, 1 good + 0 defective to validate; 1 photograph "

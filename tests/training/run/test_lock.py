@@ -62,7 +62,7 @@ def test_a_second_process_is_refused(tiny_experiment, tmp_path, folder, holder, 
     assert {path.name for path in tmp_path.iterdir()} - {".checked"} == {"tiny"}
 
 
-def test_death_lets_others_in(folder, holder):
+def test_the_end_of_a_process_releases_the_lock(folder, holder):
     holder.kill()
     holder.wait()
     lock_folder(folder.path).release()

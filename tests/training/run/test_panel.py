@@ -57,7 +57,7 @@ def test_any_photograph_becomes_a_picture_that_can_be_read(height, width, channe
         assert holds(picture, TRUTH)
 
 
-def test_a_training_image_stands_beside_what_it_teaches():
+def test_a_training_image_is_shown_beside_its_target():
     target, weight = np.zeros((10, 8), np.float32), np.ones((10, 8), np.float32)
     target[2, 3] = 0.5
     plain = draw_trained(target, weight)

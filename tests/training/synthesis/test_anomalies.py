@@ -56,7 +56,7 @@ def test_each_kind_of_defect_can_be_seen(monkeypatch, number):
 
 @pytest.mark.parametrize("spread", [3.0, 25.0])
 def test_a_defect_stands_out_against_what_the_photograph_shows_itself(spread):
-    """On a calm surface and on a restless one: as strong as aimed at, small ones stronger."""
+    """On a uniform surface and on a textured one: as strong as aimed at, small ones stronger."""
     made = [make(seed, height=96, width=96, spread=spread) for seed in range(MANY)]
     seen = [
         SurfaceStrength(image).visibility(changed, mask > 0)
@@ -84,7 +84,7 @@ def test_a_constant_surface_gets_a_defect_too(value):
 
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 5), (8, 64)])
-def test_tiny_photographs_are_no_trouble(size):
+def test_tiny_photographs_raise_no_error(size):
     for seed in range(10):
         image, changed, mask = make(seed, height=size[0], width=size[1])
         assert changed.shape == image.shape

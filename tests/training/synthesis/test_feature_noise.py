@@ -1,4 +1,4 @@
-"""Noise lies where its mask says, where the photograph is inspected, and within what a channel shows."""
+"""Noise is where its mask says, where the photograph is inspected, and within what a channel shows."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_masks_are_of_any_size_between_the_bounds():
     assert 0.07 < max(shares) <= AREA_SHARES[1] + rounding
 
 
-def test_a_mask_lies_where_the_photograph_is_inspected():
+def test_a_mask_is_where_the_photograph_is_inspected():
     area = np.zeros(SIZE, np.uint8)
     area[:20, :30] = 255
     for seed in range(20):

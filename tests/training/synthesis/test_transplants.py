@@ -14,7 +14,7 @@ def spotted(value, offset, channels=1, size=(60, 60)):
 
 @pytest.mark.parametrize(("channels", "offset"), [(1, -40), (3, 30)])
 def test_a_defect_adds_to_the_surface_what_it_added_to_its_own(channels, offset):
-    """On a surface of 100 a square of 50 + 30 is one of 130: wherever it lies, however it is turned."""
+    """On a surface of 100 a square of 50 + 30 is one of 130: wherever it is, however it is turned."""
     defective, mask = spotted(90, offset, channels)
     good = np.full((80, 70, channels), 150, np.uint8)
     for seed in range(10):
@@ -43,7 +43,7 @@ def test_without_a_defect_or_room_for_it_there_is_none():
     assert transplant_defect(np.full((4, 4, 1), 100, np.uint8), defective, mask, random) is None
 
 
-def test_a_hidden_surface_is_what_lies_around():
+def test_a_hidden_surface_is_filled_from_around_it():
     """Where all is hidden it is the mean; a ramp is continued between its sides."""
     ramp = np.tile(np.arange(41, dtype=np.float32)[None, :, None], (41, 1, 1))
     hidden = np.zeros((41, 41), np.bool_)

@@ -17,7 +17,7 @@ def visibility(image, offset):
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
-def test_a_change_stands_out_if_it_is_strong_and_its_surface_calm(sign):
+def test_a_change_stands_out_if_it_is_strong_and_its_surface_uniform(sign):
     seen = [visibility(grain(spread), 30 * sign) for spread in (16, 28, 45)]
     assert seen[0] > seen[1] > seen[2]
     assert seen[0] > 1.5 * seen[2]

@@ -111,7 +111,7 @@ def check_outputs(result) -> None:
     assert result.as_numpy("label").tolist() in ([b"scratch", b"good"], ["scratch", "good"])
     assert result.as_numpy("score") == pytest.approx([0.8, 0.2])
     assert result.as_numpy("threshold").tolist() == [0.5, 0.5]
-    assert result.as_numpy("review_threshold").tolist() == [0.5, 0.5]  # none: nothing lies between the two
+    assert result.as_numpy("review_threshold").tolist() == [0.5, 0.5]  # none: nothing is between the two
     assert result.as_numpy("probabilities") == pytest.approx(np.array([[0.2, 0.8, 0], [0.8, 0.2, 0]]))
 
 

@@ -363,8 +363,8 @@ def test_failing_candidate_is_logged_once_and_counted(client, shelf, caplog, par
     for _ in range(3):
         assert inspect(client, part)["decision"]["label"] == "scratch"
     wait_for(lambda: skipped(client) == {"failed": 3})
-    told = [line for line in caplog.records if line.name == "api.inspecting.shadow.shadowing"]
-    assert len(told) == 1 and "of the candidate" in caplog.text
+    logged = [line for line in caplog.records if line.name == "api.inspecting.shadow.shadowing"]
+    assert len(logged) == 1 and "of the candidate" in caplog.text
     shelf.predictors["2"].failure = None
     inspect(client, part)
     wait_for(lambda: report(client)["answered"] == 1)

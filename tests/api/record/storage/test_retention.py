@@ -47,7 +47,7 @@ class StoredPictures:
         with write_transaction(self.engine) as connection:
             connection.execute(insert(store), {"id": "one", "bytes": 0})
         self.pictures = pictures or FolderPictures(folder / "pictures")
-        self.reserved_space = ReservedSpace(folder / "ballast", size=1000)
+        self.reserved_space = ReservedSpace(folder / "reserved", size=1000)
         self.metrics = Metrics(lambda: 0, lambda: True)
         self.record_metrics = RecordMetrics(self.metrics)
         self.clock = Clock()
@@ -119,7 +119,7 @@ def test_pictures_in_an_object_store_are_deleted(engine, tmp_path, bucket, objec
     assert kept.states() == {**dict.fromkeys(old, "expired"), **dict.fromkeys(young, "kept")}
     assert len(object_store.keys(bucket)) == len(young)
     assert b"segdec_record_free_bytes +Inf" in kept.metrics.render()[0]
-    assert not (tmp_path / "ballast").exists()
+    assert not (tmp_path / "reserved").exists()
 
 
 def test_a_person_deletes_a_picture_that_was_lost_and_stored_again(kept):
@@ -209,16 +209,16 @@ def test_a_full_disk_deletes_the_oldest_even_if_the_free_share_cannot_be_reached
     free = [1800]
 
     def space():
-        ballast = tmp_path / "ballast"
+        reserved = tmp_path / "reserved"
         return Space(
-            10**6, free[0] + deleted_bytes(kept) - (ballast.stat().st_size if ballast.exists() else 0)
+            10**6, free[0] + deleted_bytes(kept) - (reserved.stat().st_size if reserved.exists() else 0)
         )
 
     monkeypatch.setattr(kept.pictures, "space", space)
     retention = kept.retention(RetentionRules({}, None, 0.3))
     retention.run()  # two more make space for the file of 1000 bytes, and leave as much free
     assert [kept.states()[sha256] for sha256 in order] == ["expired"] * 2 + ["kept"] * 10
-    assert (tmp_path / "ballast").exists()
+    assert (tmp_path / "reserved").exists()
     free[0] -= 300
     retention.run()
     assert [kept.states()[sha256] for sha256 in order] == ["expired"] * 5 + ["kept"] * 7
@@ -267,11 +267,11 @@ def test_a_jump_of_the_clock_while_the_service_was_off(newest, trusted):
 @sqlite_only
 def test_reserved_space_is_released_when_the_disk_is_full(kept, tmp_path):
     kept.retention().run()
-    assert (tmp_path / "ballast").stat().st_size == 1000
+    assert (tmp_path / "reserved").stat().st_size == 1000
     kept.retention().run_now()
-    assert not (tmp_path / "ballast").exists()
+    assert not (tmp_path / "reserved").exists()
     kept.reserved_space.reserve(free_bytes=1999)
-    assert not (tmp_path / "ballast").exists()
+    assert not (tmp_path / "reserved").exists()
 
 
 @sqlite_only
