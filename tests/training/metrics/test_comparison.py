@@ -95,7 +95,7 @@ def test_few_items_give_no_interval(make):
 
 def test_runs_on_other_data_are_rejected(make, make_result, make_run, tmp_path):
     first = make("first")
-    other = make_run(tmp_path / "other", [make_result("elsewhere", 0, 0.1)])
+    other = make_run(tmp_path / "other_data", [make_result("elsewhere", 0, 0.1)])
     with pytest.raises(RunError, match=r"different photographs.*training join"):
         compare_runs(first, other)
     masked = make_run(tmp_path / "masked", [make_result("01", 1, 0.9, pixels=PixelCounts(tp=7))])
