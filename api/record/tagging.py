@@ -4,17 +4,15 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert
 
 from api.record.inspection import Row
-from api.record.tables import inspections, tags
+from api.record.tables import tags
 
 MAX_TAGS = 32
 """Values of one inspection that can be searched; more are only stored."""
 MAX_LENGTH = 128
 """Longest key and longest value, characters; longer ones are only stored."""
-ROWS = 5000
-"""Inspections per statement when tags are added to existing ones."""
 
 
 def tags_of(metadata: Mapping[str, Any]) -> dict[str, str]:
@@ -41,18 +39,6 @@ def add_tags(connection: Connection, rows: Iterable[Row]) -> None:
     made = list(_tag_rows(rows))
     if made:
         connection.execute(insert(tags), made)
-
-
-def add_missing_tags(connection: Connection) -> None:
-    """Adds the tags of all inspections to the empty table."""
-    table, after = inspections.c, 0
-    while True:
-        statement = select(table.id, table.details).where(table.id > after, table.details != "{}")
-        rows = connection.execute(statement.order_by(table.id).limit(ROWS)).mappings().all()
-        if not rows:
-            return
-        add_tags(connection, rows)
-        after = rows[-1]["id"]
 
 
 def _tag_rows(rows: Iterable[Row]) -> Iterator[Row]:

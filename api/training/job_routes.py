@@ -24,7 +24,7 @@ from api.training import job_view, jobs
 from api.training.file_sets import list_files
 from api.training.job_deletion import delete_job as delete_ended_job
 from api.training.job_events import list_events
-from api.training.model_use import use_model
+from api.training.model_deployment import deploy_model
 from api.training.result_comparison import compare_results, read_predictions
 from api.training.schemas import (
     JobEventPage,
@@ -218,7 +218,7 @@ async def use_job(
     mode, or as the stable version if the name is new.
     """
     async with training.using:
-        return await use_model(service, training, job_id, author_of(request), caller_fields(request.scope))
+        return await deploy_model(service, training, job_id, author_of(request), caller_fields(request.scope))
 
 
 @router.get("/workers", responses=document_problems(503), dependencies=READ)

@@ -24,7 +24,7 @@ from segdec.runtime.files import write_text_atomic
 from segdec.schemas import ReloadAnswer
 
 
-async def use_model(
+async def deploy_model(
     service: InspectionService, training: TrainingStore, job_id: int, who: str, caller: Mapping[str, str]
 ) -> ReloadAnswer:
     """Writes the model of a job as a version of its name and makes it the candidate; the first version of a
