@@ -263,8 +263,8 @@ def load_samples(root: Path, number: int, seed: int) -> list[Sample]:
     Raises:
         ConfigError: If there is none.
     """
-    records = load_dataset(detect_layout(root), root).records
-    masked = sorted((one for one in records if one.label and one.mask_file), key=lambda one: one.name)
+    items = load_dataset(detect_layout(root), root).items
+    masked = sorted((one for one in items if one.label and one.mask_file), key=lambda one: one.name)
     drawn = random.Random(seed).sample(masked, min(number, len(masked)))
     samples = [sample for sample in map(read, drawn) if sample.mask is not None and sample.mask.any()]
     if not samples:

@@ -32,8 +32,8 @@ def main() -> int:
     with clean_exit():
         with (options.run / "predictions.csv").open(newline="", encoding="utf-8") as file:
             rows = [{key: restore_text(cell) for key, cell in row.items()} for row in csv.DictReader(file)]
-        records = list_dataset(load_experiment(options.run / "config.toml").data, options.run / "splits.txt")
-        files = {record.name: record.image_file for record in records.records}
+        items = list_dataset(load_experiment(options.run / "config.toml").data, options.run / "splits.txt")
+        files = {item.name: item.image_file for item in items.items}
         differing, largest = compare(rows, files, options.url)
     for name in differing:
         print(f"differs: {name}")

@@ -27,7 +27,7 @@ from api.data_sets.labelling_order import describe_photograph, order_photographs
 from benchmarks.harness import describe_machine, markdown_table, wrap_lines
 from benchmarks.suite.sets import SuiteSet, load_set
 from benchmarks.suite.table import add_write_option, print_and_write
-from datasets.sample import Record
+from datasets.sample import DataSetItem
 from segdec.errors import ConfigError
 from segdec.photograph_check import Vector, measure_photograph
 from segdec.runtime.cli import clean_exit, import_tensorflow, parse_seed
@@ -154,26 +154,26 @@ def encode_set(source: SuiteSet, encoder: str, weights: str) -> EncodedSet:
     """Encodes each photograph once."""
     parts = source.training(None, 0), source.test
     (train_features, descriptions), (test_features, _) = (
-        _encode(source.name, records, encoder, weights) for records in parts
+        _encode(source.name, items, encoder, weights) for items in parts
     )
     mean, deviation = train_features.mean(axis=0), train_features.std(axis=0) + 1e-3
     scaled = [
         np.clip((features - mean) / deviation, -MAX_DEVIATION, MAX_DEVIATION) / math.sqrt(len(mean) / 100)
         for features in (train_features, test_features)
     ]
-    labels = [np.array([record.label > 0 for record in records]) for records in parts]
+    labels = [np.array([item.label > 0 for item in items]) for items in parts]
     return EncodedSet(source.name, scaled[0], scaled[1], descriptions, *labels)
 
 
 def _encode(
-    name: str, records: Sequence[Record], encoder: str, weights: str
+    name: str, items: Sequence[DataSetItem], encoder: str, weights: str
 ) -> tuple[Floats, Sequence[Vector]]:
     """Returns the pooled features of strides 4, 8 and 16, and the descriptions of the photographs."""
     from benchmarks.suite.features import DEFAULT_SIZE, SIZES, load_encoder, read_batches
     from benchmarks.suite.head_baseline import join
 
     encode, pooled, descriptions = load_encoder(encoder, weights), list[Floats](), list[Vector]()
-    for images, _ in read_batches(records, SIZES.get(name, DEFAULT_SIZE)):
+    for images, _ in read_batches(items, SIZES.get(name, DEFAULT_SIZE)):
         joined = join(encode(images)).numpy().astype(np.float64)
         pooled.append(np.concatenate([joined.max(axis=(1, 2)), joined.mean(axis=(1, 2))], axis=1))
         descriptions += [describe_photograph(measure_photograph(image.astype(np.uint8))) for image in images]

@@ -26,7 +26,7 @@ from datasets.leaks import near_duplicates
 from datasets.loading import load_dataset
 from datasets.near_duplicates import normalized_thumbnail
 from datasets.reading import read
-from datasets.sample import Record
+from datasets.sample import DataSetItem
 from segdec.runtime.cli import clean_exit
 
 Image = NDArray[np.uint8]
@@ -47,34 +47,34 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def measure(root: Path, copies: int, seed: int) -> list[str]:
     """Returns the cells of a row after the name."""
-    records = load_dataset(detect_layout(root), root).records
-    images = [read(record, white_level=65535).image for record in records]
-    originals = [_checked(record, image) for record, image in zip(records, images, strict=True)]
+    items = load_dataset(detect_layout(root), root).items
+    images = [read(item, white_level=65535).image for item in items]
+    originals = [_checked(item, image) for item, image in zip(items, images, strict=True)]
     start = time.perf_counter()
     clusters = _clusters(originals)
     seconds = time.perf_counter() - start
-    groups = {record.name: record.group for record in records}
+    groups = {item.name: item.group for item in items}
     several = [name for name, group in groups.items() if list(groups.values()).count(group) > 1]
     random = np.random.default_rng(seed)
     turned = [
-        _checked(record, _moved(image, degrees=random.uniform(0, 360)))
-        for record, image in zip(records, images, strict=True)
+        _checked(item, _moved(image, degrees=random.uniform(0, 360)))
+        for item, image in zip(items, images, strict=True)
     ]
     with_own = {
         name for c in clusters for name in c if [groups[other] for other in c].count(groups[name]) > 1
     }
     found = f"{np.mean([name in with_own for name in several]):.2f}" if several else "–"
     cells = [
-        str(len(records)),
+        str(len(items)),
         _grouped_share(clusters, groups),
         _grouped_share(_clusters(turned), groups),
         found,
     ]
     for number, alter in enumerate(ALTERATIONS.values()):
         random = np.random.default_rng([seed, number])
-        chosen = random.choice(len(records), min(copies, len(records)), replace=False)
+        chosen = random.choice(len(items), min(copies, len(items)), replace=False)
         altered = [
-            _checked(_copied(records[index]), np.ascontiguousarray(alter(images[index], random)))
+            _checked(_copied(items[index]), np.ascontiguousarray(alter(images[index], random)))
             for index in chosen
         ]
         together = {name for c in _clusters([*originals, *altered]) for name in c if _copy_name(name) in c}
@@ -155,15 +155,15 @@ def _signed(random: np.random.Generator, low: float, high: float, count: int) ->
 # === Clusters ===
 
 
-def _checked(record: Record, image: Image) -> CheckedPhotograph:
+def _checked(item: DataSetItem, image: Image) -> CheckedPhotograph:
     height, width, channels = image.shape
     return CheckedPhotograph(
-        record, height, width, channels, None, record.name, thumbnail=normalized_thumbnail(image)
+        item, height, width, channels, None, item.name, thumbnail=normalized_thumbnail(image)
     )
 
 
-def _copied(record: Record) -> Record:
-    return replace(record, name=_copy_name(record.name))
+def _copied(item: DataSetItem) -> DataSetItem:
+    return replace(item, name=_copy_name(item.name))
 
 
 def _copy_name(name: str) -> str:
@@ -171,7 +171,7 @@ def _copy_name(name: str) -> str:
 
 
 def _clusters(photographs: Sequence[CheckedPhotograph]) -> list[set[str]]:
-    return [{photograph.record.name for photograph in cluster} for cluster in near_duplicates(photographs)]
+    return [{photograph.item.name for photograph in cluster} for cluster in near_duplicates(photographs)]
 
 
 if __name__ == "__main__":

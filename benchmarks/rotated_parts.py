@@ -37,8 +37,8 @@ def copy_rotated(source: SuiteSet, folder: Path, seed: int) -> None:
     random = np.random.default_rng(seed)
     folder.mkdir(parents=True)
     lines = []
-    for number, record in enumerate(source.dataset.records):
-        sample, degrees = read(record), random.uniform(0, 360)
+    for number, item in enumerate(source.dataset.items):
+        sample, degrees = read(item), random.uniform(0, 360)
         name = f"{'defect' if sample.label else 'good'}/{number:05d}"
         for parent, image, interpolation in (
             (folder, sample.image, cv2.INTER_LINEAR),
@@ -48,7 +48,7 @@ def copy_rotated(source: SuiteSet, folder: Path, seed: int) -> None:
                 path = parent / f"{name}.png"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_png(path, rotate(image, degrees, interpolation))
-        lines.append(f"{record.split} {name}")
+        lines.append(f"{item.split} {name}")
     (folder / SPLITS_FILE).write_text("\n".join([*lines, ""]))
 
 

@@ -61,14 +61,14 @@ def print_baseline(dataset: Dataset) -> None:
 
 def score_split(dataset: Dataset, split: Split) -> tuple[list[bool], Scores]:
     """Returns true labels, and the scores of the images for each blur and quantile."""
-    records = dataset.of_split(split)
+    items = dataset.of_split(split)
     scores: Scores = {choice: [] for choice in product(SIGMAS, QUANTILES)}
-    for record in records:
-        image = read(record).image.mean(axis=-1, dtype=np.float32)
+    for item in items:
+        image = read(item).image.mean(axis=-1, dtype=np.float32)
         for sigma in SIGMAS:
             for quantile, value in zip(QUANTILES, contrast(image, sigma), strict=True):
                 scores[sigma, quantile].append(float(value))
-    return [record.label > 0 for record in records], scores
+    return [item.label > 0 for item in items], scores
 
 
 def contrast(image: NDArray[np.float32], sigma: float) -> NDArray[np.float32]:

@@ -158,8 +158,8 @@ class MeasuredSet:
     def __init__(self, source: SuiteSet, infer: Infer | None) -> None:
         self.infer = infer
         self.name = source.name
-        self.records = list(source.dataset.records)
-        self.images = [read(record, white_level=65535).image for record in self.records]
+        self.items = list(source.dataset.items)
+        self.images = [read(item, white_level=65535).image for item in self.items]
         proportion = median(image.shape[0] / image.shape[1] for image in self.images)
         height, width = (round(SIDE * max(value, 1) / 8) * 8 for value in (proportion, 1 / proportion))
         self.config = InputConfig(policy="resize", height=height, width=width)
@@ -174,7 +174,7 @@ class MeasuredSet:
         """Returns the limits of the photographs with the indices `train`."""
         trained = TrainingPhotographs.of(((*self.images[index].shape[:2],) for index in train), [])
         altered = [self.prepare(self.images[index]) for index in pick_evenly(train, MAX_ALTERED)]
-        groups = [self.records[index].group for index in train]
+        groups = [self.items[index].group for index in train]
         blur = measure_blur(altered, partial(measure_with, self.infer))
         limits = choose_limits([self.measured[index] for index in train], groups, blur, rate)
         if trained is None or limits is None:
@@ -198,7 +198,7 @@ def measure_reasons(
     """Returns for each kind of photograph the reasons why they are rejected."""
     found: defaultdict[str, list[str | None]] = defaultdict(list)
     random = np.random.default_rng(seed)
-    groups = [record.group for record in own.records]
+    groups = [item.group for item in own.items]
     parts = random.permutation(sorted(set(groups)))
     others = [image for each in sets if each is not own for image in each.images]
     for fold in range(FOLDS):
@@ -207,7 +207,7 @@ def measure_reasons(
         trained = own.train(train, rate)
         good: list[int] = []
         for index in (index for index, group in enumerate(groups) if group in held):
-            defective = own.records[index].label > 0
+            defective = own.items[index].label > 0
             found["defective" if defective else "good"].append(own.compare(trained, own.images[index]))
             good += [] if defective else [index]
         for index in random.permutation(good)[:altered].tolist():

@@ -77,19 +77,19 @@ def leave_out(source: SuiteSet) -> Iterator[tuple[str, SuiteSet]]:
         ConfigError: If the set has fewer than two kinds of defects in training.
     """
     classes = source.dataset.classes
-    trained = Counter(record.label for record in source.training(None, 0) if record.label)
+    trained = Counter(item.label for item in source.training(None, 0) if item.label)
     if len(trained) < 2:
         raise ConfigError(
             f"The training photographs of '{source.name}' show {len(trained)} kind of defects. Expected at "
             "least two kinds, since one of them is left out: check --sets."
         )
-    for label in sorted({record.label for record in source.test if record.label}):
-        records = tuple(
-            record
-            for record in source.dataset.records
-            if (record.label in (0, label) if record.split == "test" else record.label != label)
+    for label in sorted({item.label for item in source.test if item.label}):
+        items = tuple(
+            item
+            for item in source.dataset.items
+            if (item.label in (0, label) if item.split == "test" else item.label != label)
         )
-        yield classes[label], replace(source, dataset=replace(source.dataset, records=records))
+        yield classes[label], replace(source, dataset=replace(source.dataset, items=items))
 
 
 def measure_unseen(run: UnseenRun, seconds: float) -> UnseenResult:
@@ -110,8 +110,8 @@ def measure_unseen(run: UnseenRun, seconds: float) -> UnseenResult:
     if network.combination is not None:
         network.combination.set_combination(np.array([1.0, 0.0, 0.0]), 0.0, NEVER)
     predictor = Predictor(NetworkEngine(network), folder.result().model)
-    scores = [predictor.predict([read(record).image])[0].score for record in run.source.test]
-    _, auroc = measure_scores([record.label > 0 for record in run.source.test], scores)
+    scores = [predictor.predict([read(item).image])[0].score for item in run.source.test]
+    _, auroc = measure_scores([item.label > 0 for item in run.source.test], scores)
     return UnseenResult(**asdict(combined), unseen=run.unseen, auroc_without=auroc)
 
 

@@ -18,7 +18,7 @@ from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.inverted_mask import InvertedMask
 from datasets.file_systems import is_url
 from datasets.near_duplicates import THUMBNAIL_BYTES
-from datasets.sample import Record
+from datasets.sample import DataSetItem
 from datasets.shard_file import ShardFile
 from segdec.images import ImageFile
 from segdec.runtime.files import write_bytes_atomic
@@ -76,10 +76,10 @@ class CheckResult(NamedTuple):
 
 
 class FileState(NamedTuple):
-    """The state of a record's files, without reading them."""
+    """The state of an item's files, without reading them."""
 
     key: int
-    """Hash of the record and of how it is checked."""
+    """Hash of the item and of how it is checked."""
     state: int
     """Hash of `key`, sizes and times of the files."""
     old_enough: bool
@@ -109,16 +109,16 @@ class CheckCache:
         self._keys = self._table["key"].copy()
         self._new: dict[int, bytes] = {}
 
-    def state(self, record: Record) -> FileState | None:
-        """Returns the state of the record's files, or None if one is missing."""
-        terms = [record.name, record.label > 0, record.supervision, record.mask_threshold]
-        if record.mask_values is not None:
-            terms.append(record.mask_values)
-        if isinstance(record.mask_file, DrawnMask | BoxedMask | CombinedMask | InvertedMask):
-            terms.append(pickle.dumps(record.mask_file))
+    def state(self, item: DataSetItem) -> FileState | None:
+        """Returns the state of the item's files, or None if one is missing."""
+        terms = [item.name, item.label > 0, item.supervision, item.mask_threshold]
+        if item.mask_values is not None:
+            terms.append(item.mask_values)
+        if isinstance(item.mask_file, DrawnMask | BoxedMask | CombinedMask | InvertedMask):
+            terms.append(pickle.dumps(item.mask_file))
         stats: list[int] = []
         changed_ns = 0
-        for file in (record.image_file, *_mask_files(record.mask_file)):
+        for file in (item.image_file, *_mask_files(item.mask_file)):
             if isinstance(file, ShardFile):  # every read compares it with its digest
                 terms.append(file.sha256)
                 continue

@@ -19,7 +19,7 @@ from datasets.mask_threshold import UnclearMaskError, advise
 from datasets.near_duplicates import normalized_thumbnail
 from datasets.problems import describe_causes, list_names
 from datasets.reading import Files, content_digest, decode, read_files
-from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample
+from datasets.sample import Dataset, DataSetIssue, DataSetItem, LazyItems, Sample
 from segdec.errors import MissingExtraError, SegdecError
 from segdec.images import BLANK_PALETTE, DEFAULT_MAX_PIXELS
 from segdec.imaging.integrity import is_webp
@@ -27,7 +27,7 @@ from segdec.imaging.integrity import is_webp
 ANY_WHITE_LEVEL = 65535
 """White level for checks in which brightness does not matter."""
 
-Progress = Callable[[Sequence[Record]], Iterable[Record]]
+Progress = Callable[[Sequence[DataSetItem]], Iterable[DataSetItem]]
 Examine = Callable[[Sample], object]
 Trusted = Callable[[tuple[int, int, int]], bool]
 
@@ -37,7 +37,7 @@ class CheckedPhotograph:
     """A usable photograph and the result of its check.
 
     Attributes:
-        record: The record, with shape and digests.
+        item: The item, with shape and digests.
         height: Pixels.
         width: Pixels.
         channels: 1 (grey) or 3 (colour).
@@ -50,7 +50,7 @@ class CheckedPhotograph:
         blank: Whether all colours of its palette are the same.
     """
 
-    record: Record
+    item: DataSetItem
     height: int
     width: int
     channels: int
@@ -64,7 +64,7 @@ class CheckedPhotograph:
 
 @dataclass(frozen=True)
 class CheckedDataset:
-    """A data set whose broken records have become problems, and its checked photographs."""
+    """A data set whose broken items have become problems, and its checked photographs."""
 
     dataset: Dataset
     photographs: Sequence[CheckedPhotograph]
@@ -73,11 +73,11 @@ class CheckedDataset:
 class UnreadPhotographs(Sequence[CheckedPhotograph]):
     """Packed photographs that are not read: created on access from the index of their shards."""
 
-    def __init__(self, records: LazyRecords) -> None:
-        self._records = records
+    def __init__(self, items: LazyItems) -> None:
+        self._items = items
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self._items)
 
     @overload
     def __getitem__(self, index: int) -> CheckedPhotograph: ...
@@ -87,22 +87,22 @@ class UnreadPhotographs(Sequence[CheckedPhotograph]):
 
     def __getitem__(self, index: int | slice) -> CheckedPhotograph | tuple[CheckedPhotograph, ...]:
         if isinstance(index, slice):
-            return tuple(map(_unread, self._records[index]))
-        return _unread(self._records[index])
+            return tuple(map(_unread, self._items[index]))
+        return _unread(self._items[index])
 
     def duplicates(self) -> list[tuple[CheckedPhotograph, ...]]:
         """Returns the result of `find_duplicates`, from the digests of the files."""
-        return [tuple(self[index] for index in same) for same in self._records.equal_files()]
+        return [tuple(self[index] for index in same) for same in self._items.equal_files()]
 
 
-def _unread(record: Record) -> CheckedPhotograph:
-    if record.shape is None or not record.digests:
-        raise ValueError(f"The index has no shape or no digests for {record.name}; expected both.")
-    return CheckedPhotograph(record, *record.shape, defect_px=None, digest=record.digests[0])
+def _unread(item: DataSetItem) -> CheckedPhotograph:
+    if item.shape is None or not item.digests:
+        raise ValueError(f"The index has no shape or no digests for {item.name}; expected both.")
+    return CheckedPhotograph(item, *item.shape, defect_px=None, digest=item.digests[0])
 
 
 @dataclass(frozen=True)
-class UnclearMask(Problem):
+class UnclearMask(DataSetIssue):
     """A mask of more than two values and the threshold that fits it."""
 
     threshold: int = 0
@@ -127,7 +127,7 @@ def check_dataset(
         max_pixels: Limit on height × width of photographs and masks.
         threads: Number of threads, each with one photograph and mask in memory; None for one per core, at
             most eight.
-        progress: Wraps the loop over the records, for example `tqdm`.
+        progress: Wraps the loop over the items, for example `tqdm`.
         examine: Additional check of each sample; raises a `SegdecError` if it cannot be used.
         trusted: Returns whether packed photographs of this shape need not be read, because they were
             checked when packed. Raises the same errors as `examine`.
@@ -136,30 +136,30 @@ def check_dataset(
     Raises:
         MissingExtraError: If a package that reads the files is not installed.
     """
-    check = _RecordCheck(white_level, max_pixels, examine, trusted, known)
-    if isinstance(dataset.records, LazyRecords) and all(map(check.trusts, dataset.records.shapes())):
-        unread = UnreadPhotographs(dataset.records)
+    check = _ItemCheck(white_level, max_pixels, examine, trusted, known)
+    if isinstance(dataset.items, LazyItems) and all(map(check.trusts, dataset.items.shapes())):
+        unread = UnreadPhotographs(dataset.items)
         if not list(_contradictions(dataset.classes, unread)):
             return CheckedDataset(dataset, unread)
-    results = list(_in_threads(check, dataset.records, threads or min(8, os.cpu_count() or 1), progress))
+    results = list(_in_threads(check, dataset.items, threads or min(8, os.cpu_count() or 1), progress))
     photographs = _same_digests([found for found in results if isinstance(found, CheckedPhotograph)])
     contradictions = list(_contradictions(dataset.classes, photographs))
     broken = {problem.name for problem in contradictions}
-    photographs = [photograph for photograph in photographs if photograph.record.name not in broken]
-    problems = [*_advised([found for found in results if isinstance(found, Problem)]), *contradictions]
+    photographs = [photograph for photograph in photographs if photograph.item.name not in broken]
+    problems = [*_advised([found for found in results if isinstance(found, DataSetIssue)]), *contradictions]
     usable = replace(
         dataset,
-        records=tuple(photograph.record for photograph in photographs),
+        items=tuple(photograph.item for photograph in photographs),
         problems=(*dataset.problems, *sorted(problems, key=lambda problem: problem.name)),
     )
     return CheckedDataset(usable, tuple(photographs))
 
 
-def _advised(problems: list[Problem]) -> list[Problem]:
+def _advised(problems: list[DataSetIssue]) -> list[DataSetIssue]:
     """Adds the threshold that fits most masks to the problems of unclear ones."""
     thresholds = [problem.threshold for problem in problems if isinstance(problem, UnclearMask)]
     return [
-        Problem(problem.place, f"{problem.text} {advise(thresholds)}", problem.name, problem.cause)
+        DataSetIssue(problem.place, f"{problem.text} {advise(thresholds)}", problem.name, problem.cause)
         if isinstance(problem, UnclearMask)
         else problem
         for problem in problems
@@ -171,14 +171,14 @@ def describe_risks(checked: CheckedDataset) -> list[str]:
     if isinstance(checked.photographs, UnreadPhotographs):
         return []
     dropped = describe_causes(checked.dataset.dropped)
-    if blank := [photograph.record.name for photograph in checked.photographs if photograph.blank]:
+    if blank := [photograph.item.name for photograph in checked.photographs if photograph.blank]:
         dropped.append(f"{list_names(blank)}: {BLANK_PALETTE}.")
-    if flat := [photograph.record.name for photograph in checked.photographs if is_flat(photograph)]:
+    if flat := [photograph.item.name for photograph in checked.photographs if is_flat(photograph)]:
         dropped.append(
             f"{list_names(flat)} show one colour and nothing else. Remove them if the lens was covered, the "
             "lamp off or the file saved wrongly: a model that learns them calls such photographs good."
         )
-    webp = [photograph.record.name for photograph in checked.photographs if photograph.webp]
+    webp = [photograph.item.name for photograph in checked.photographs if photograph.webp]
     if not webp:
         return dropped
     files = f"1 photograph is a WebP file ({webp[0]})"
@@ -196,29 +196,29 @@ def is_flat(photograph: CheckedPhotograph) -> bool:
     return photograph.thumbnail is not None and not photograph.blank and not photograph.thumbnail.strip(b"\0")
 
 
-# === One record ===
+# === One item ===
 
 
 def _in_threads(
-    check: "_RecordCheck", records: Sequence[Record], threads: int, progress: Progress
-) -> Iterator[CheckedPhotograph | Problem]:
-    """Yields results in the order of `records`."""
+    check: "_ItemCheck", items: Sequence[DataSetItem], threads: int, progress: Progress
+) -> Iterator[CheckedPhotograph | DataSetIssue]:
+    """Yields results in the order of `items`."""
     pool = ThreadPoolExecutor(threads, thread_name_prefix="check")
     try:
-        found = pool.map(check, records)
-        for number, _ in enumerate(progress(records), start=1):
+        found = pool.map(check, items)
+        for number, _ in enumerate(progress(items), start=1):
             yield next(found)
             if check.known and number % SAVE_INTERVAL == 0:
                 check.known.save()
     finally:
-        pool.shutdown(cancel_futures=True)  # an interruption does not wait for the remaining records
+        pool.shutdown(cancel_futures=True)  # an interruption does not wait for the remaining items
         if check.known:
             check.known.save()
 
 
 @dataclass(frozen=True)
-class _RecordCheck:
-    """Checks one record; the attributes are arguments of `check_dataset`."""
+class _ItemCheck:
+    """Checks one item; the attributes are arguments of `check_dataset`."""
 
     white_level: int | None
     max_pixels: int
@@ -226,21 +226,21 @@ class _RecordCheck:
     trusted: Trusted | None
     known: CheckCache | None
 
-    def __call__(self, record: Record) -> CheckedPhotograph | Problem:
+    def __call__(self, item: DataSetItem) -> CheckedPhotograph | DataSetIssue:
         try:
-            if record.digests and self.trusts(record.shape):
-                return _unread(record)
-            result = self._read(record)
+            if item.digests and self.trusts(item.shape):
+                return _unread(item)
+            result = self._read(item)
         except MissingExtraError:
             raise
         except UnclearMaskError as error:
-            cause = Cause("mask_unclear", {"mask": str(record.mask_file)})
-            return UnclearMask(str(record.image_file), error.found, record.name, cause, error.threshold)
+            cause = Cause("mask_unclear", {"mask": str(item.mask_file)})
+            return UnclearMask(str(item.image_file), error.found, item.name, cause, error.threshold)
         except SegdecError as error:
-            return Problem(str(record.image_file), str(error), record.name, cause_of(error))
-        record = replace(record, shape=result.shape, digests=result.digests)
+            return DataSetIssue(str(item.image_file), str(error), item.name, cause_of(error))
+        item = replace(item, shape=result.shape, digests=result.digests)
         return CheckedPhotograph(
-            record,
+            item,
             *result.shape,
             result.defect_px,
             result.pixels,
@@ -258,24 +258,24 @@ class _RecordCheck:
         """Whether the size is within the limit; reading a larger photograph raises the error."""
         return shape[0] * shape[1] <= self.max_pixels
 
-    def _read(self, record: Record) -> CheckResult:
+    def _read(self, item: DataSetItem) -> CheckResult:
         """The result from the cache if the files have not changed."""
         known, max_pixels = self.known, self.max_pixels
         if known is None:
-            return self._decode(record, read_files(record, max_pixels=max_pixels))
-        state = known.state(record)
+            return self._decode(item, read_files(item, max_pixels=max_pixels))
+        state = known.state(item)
         result = known.find(state)
         if result is None or not self._fits(result.shape):
-            files = read_files(record, max_pixels=max_pixels)
+            files = read_files(item, max_pixels=max_pixels)
             result = known.find(state, files.digests())
             if result is None or not self._fits(result.shape):
-                result = self._decode(record, files)
+                result = self._decode(item, files)
             known.store(state, result)
         return result
 
-    def _decode(self, record: Record, files: Files) -> CheckResult:
-        sample = decode(record, files, white_level=self.white_level, max_pixels=self.max_pixels)
-        _check_class(record, sample)
+    def _decode(self, item: DataSetItem, files: Files) -> CheckResult:
+        sample = decode(item, files, white_level=self.white_level, max_pixels=self.max_pixels)
+        _check_class(item, sample)
         if self.examine:
             self.examine(sample)
         height, width, channels = sample.image.shape
@@ -287,21 +287,21 @@ class _RecordCheck:
         return CheckResult(shape, files.digests(), *found)
 
 
-def _check_class(record: Record, sample: Sample) -> None:
-    defective = record.label > 0
+def _check_class(item: DataSetItem, sample: Sample) -> None:
+    defective = item.label > 0
     if sample.mask is None:
-        if defective and record.supervision != "label":
+        if defective and item.supervision != "label":
             raise CodedDatasetError(
-                f"The photograph {record.image_file} shows a defect but has no mask. Draw one, or add this "
-                f"line to a supervision file to use the class alone: label  {record.name}",
+                f"The photograph {item.image_file} shows a defect but has no mask. Draw one, or add this "
+                f"line to a supervision file to use the class alone: label  {item.name}",
                 Cause("photograph_without_mask"),
             )
     elif bool(sample.mask.any()) != defective:
-        above = f" (no value above {record.mask_threshold})" if defective and record.mask_threshold else ""
-        values = {"mask": str(record.mask_file)}
+        above = f" (no value above {item.mask_threshold})" if defective and item.mask_threshold else ""
+        values = {"mask": str(item.mask_file)}
         raise CodedDatasetError(
-            f"The mask {record.mask_file} marks {'no' if defective else 'a'} defect{above}, but its "
-            f"photograph {record.image_file} is labelled {'defective' if defective else 'good'}. Correct the "
+            f"The mask {item.mask_file} marks {'no' if defective else 'a'} defect{above}, but its "
+            f"photograph {item.image_file} is labelled {'defective' if defective else 'good'}. Correct the "
             "mask or the class.",
             Cause("mask_empty", values) if defective else Cause("mask_of_good", values),
         )
@@ -311,11 +311,9 @@ def _check_class(record: Record, sample: Sample) -> None:
 
 
 def _same_digests(photographs: list[CheckedPhotograph]) -> list[CheckedPhotograph]:
-    """Gives records that were not read the pixel digest of a record with the same file, if one was read."""
+    """Gives items that were not read the pixel digest of an item with the same file, if one was read."""
     read = [photograph for photograph in photographs if photograph.defect_px is not None]
-    pixels = {
-        photograph.record.digests[0]: photograph.digest for photograph in read if photograph.record.digests
-    }
+    pixels = {photograph.item.digests[0]: photograph.digest for photograph in read if photograph.item.digests}
     return [
         replace(f, digest=pixels.get(f.digest, f.digest)) if f.defect_px is None else f for f in photographs
     ]
@@ -331,20 +329,22 @@ def find_duplicates(photographs: Sequence[CheckedPhotograph]) -> list[tuple[Chec
     return [tuple(found) for found in same.values() if len(found) > 1]
 
 
-def _contradictions(classes: tuple[str, ...], photographs: Sequence[CheckedPhotograph]) -> Iterator[Problem]:
+def _contradictions(
+    classes: tuple[str, ...], photographs: Sequence[CheckedPhotograph]
+) -> Iterator[DataSetIssue]:
     for same in find_duplicates(photographs):
-        of_label = {photograph.record.label: photograph.record for photograph in reversed(same)}
+        of_label = {photograph.item.label: photograph.item for photograph in reversed(same)}
         if len(of_label) == 1:
             continue
-        for record in (photograph.record for photograph in same):
-            other = next(other for label, other in of_label.items() if label != record.label)
+        for item in (photograph.item for photograph in same):
+            other = next(other for label, other in of_label.items() if label != item.label)
             text = (
-                f"The photograph {record.image_file} ({classes[record.label]}) is the same picture as "
+                f"The photograph {item.image_file} ({classes[item.label]}) is the same picture as "
                 f"{other.image_file} ({classes[other.label]}). Keep it in the correct class only."
             )
             values = {
-                "label": classes[record.label],
+                "label": classes[item.label],
                 "other": other.name,
                 "other_label": classes[other.label],
             }
-            yield Problem(str(record.image_file), text, record.name, Cause("same_picture", values))
+            yield DataSetIssue(str(item.image_file), text, item.name, Cause("same_picture", values))

@@ -103,7 +103,7 @@ def split(options: argparse.Namespace) -> None:
             how += f"val {val:g}, test {test:g}, seed {seed}"
             assigned = split_by_share(
                 dataset, photographs, val=val, test=test, seed=seed, duplicates=near
-            ).records
+            ).items
             write_splits(options.out, assigned, comment=how)
         else:
             how += f"fold {{}} of {options.folds}, val {val:g} of the others, seed {seed}"
@@ -112,7 +112,7 @@ def split(options: argparse.Namespace) -> None:
             )
             with atomic_folder(options.out) as folder:
                 for number, fold in enumerate(folds):
-                    write_splits(folder / f"fold_{number}.txt", fold.records, comment=how.format(number))
+                    write_splits(folder / f"fold_{number}.txt", fold.items, comment=how.format(number))
     print(f"{len(photographs)} photographs split in {options.out}")
 
 
@@ -136,7 +136,7 @@ def pack(options: argparse.Namespace) -> None:
     warn_of_near_leaks(dataset, checked.photographs, options.allow_leak)
     raise_if_unusable(dataset, checked, allowed_leaks=options.allow_leak, skip_broken=options.skip_broken)
     usable = _without_broken(checked)
-    with progress_bar(total=len(usable.records), desc="packing", unit="image") as bar:
+    with progress_bar(total=len(usable.items), desc="packing", unit="image") as bar:
         index = write_shards(
             usable,
             options.out,
@@ -147,8 +147,8 @@ def pack(options: argparse.Namespace) -> None:
         )
     size_mb = sum(shard.bytes for shard in index.shards) / 1e6
     print(
-        f"{len(index.records)} photographs in {len(index.shards)} shards ({size_mb:.1f} MB) in {options.out}"
-        f"; {len(dataset.records) - len(packed.records)} without a split left out"
+        f"{len(index.items)} photographs in {len(index.shards)} shards ({size_mb:.1f} MB) in {options.out}"
+        f"; {len(dataset.items) - len(packed.items)} without a split left out"
     )
 
 
@@ -173,16 +173,16 @@ def convert(options: argparse.Namespace) -> None:
     if not options.skip_broken:
         raise_if_problems(checked.dataset)
     dataset = _without_broken(checked)
-    if not dataset.records:
+    if not dataset.items:
         raise DatasetError(f"{options.root} has no photograph that can be used. Repair the problems above.")
     with _writing(str(options.out), "path"):
         write_manifest(
             dataset,
             options.out,
             max_pixels=options.max_pixels,
-            progress=lambda records: _progress(records, "writing"),
+            progress=lambda items: _progress(items, "writing"),
         )
-    print(f"{len(dataset.records)} photographs in {options.out}")
+    print(f"{len(dataset.items)} photographs in {options.out}")
 
 
 def push(options: argparse.Namespace) -> None:
@@ -205,7 +205,7 @@ def push(options: argparse.Namespace) -> None:
             dataset,
             DataSetClient.open(client, options.data_set),
             max_pixels=options.max_pixels,
-            progress=lambda records: _progress(records, "sending"),
+            progress=lambda items: _progress(items, "sending"),
         )
     for problem in result.problems:
         print(f"rejected: {format_problem(problem)}", file=sys.stderr)
@@ -289,7 +289,7 @@ def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | Non
         dataset,
         white_level=white_level,
         max_pixels=options.max_pixels,
-        progress=lambda records: _progress(records, "reading"),
+        progress=lambda items: _progress(items, "reading"),
     )
     cover = check_mask_cover(checked, decided=options.invert_masks is not None)
     for note in dataset.notes:

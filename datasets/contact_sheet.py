@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.reading import read
-from datasets.sample import Dataset, Record, Sample
+from datasets.sample import Dataset, DataSetItem, Sample
 from segdec.images import DEFAULT_MAX_PIXELS, resize_mask
 from segdec.imaging.overlay import draw_overlay
 
@@ -34,29 +34,29 @@ def contact_sheet(
         uint8 [H, W, 3] RGB, at most 2000 px wide.
     """
     tiles = [
-        _tile(read(record, white_level=white_level, max_pixels=max_pixels), _caption(dataset.classes, record))
-        for record in _choose(dataset, count)
+        _tile(read(item, white_level=white_level, max_pixels=max_pixels), _caption(dataset.classes, item))
+        for item in _choose(dataset, count)
     ]
     rows = [_row(tiles[start : start + COLUMNS]) for start in range(0, len(tiles), COLUMNS)]
     width = max(row.shape[1] for row in rows)
     return np.vstack([_pad(row, row.shape[0] + GAP, width) for row in rows])
 
 
-def _choose(dataset: Dataset, count: int) -> list[Record]:
-    defective = [record for record in dataset.records if record.label > 0]
-    good = [record for record in dataset.records if record.label == 0]
+def _choose(dataset: Dataset, count: int) -> list[DataSetItem]:
+    defective = [item for item in dataset.items if item.label > 0]
+    good = [item for item in dataset.items if item.label == 0]
     shown = _even_sample(defective, max(count - count // 4, count - len(good)))
     return shown + _even_sample(good, count - len(shown))
 
 
-def _even_sample(records: Sequence[Record], count: int) -> list[Record]:
-    if len(records) <= count:
-        return list(records)
-    return [records[number * len(records) // count] for number in range(count)]
+def _even_sample(items: Sequence[DataSetItem], count: int) -> list[DataSetItem]:
+    if len(items) <= count:
+        return list(items)
+    return [items[number * len(items) // count] for number in range(count)]
 
 
-def _caption(classes: tuple[str, ...], record: Record) -> str:
-    return f"{record.name}\n{classes[record.label]}, {record.split or 'left out'}"
+def _caption(classes: tuple[str, ...], item: DataSetItem) -> str:
+    return f"{item.name}\n{classes[item.label]}, {item.split or 'left out'}"
 
 
 def _tile(sample: Sample, caption: str) -> NDArray[np.uint8]:

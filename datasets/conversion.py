@@ -19,7 +19,7 @@ from datasets.causes import Cause
 from datasets.checking import ANY_WHITE_LEVEL
 from datasets.layouts.manifest import CLASSES_FILE
 from datasets.reading import decode, read_files
-from datasets.sample import IGNORED, MAX_CLASSES, Dataset, Problem, Record, Sample
+from datasets.sample import IGNORED, MAX_CLASSES, Dataset, DataSetIssue, DataSetItem, Sample
 from segdec.errors import DatasetError
 from segdec.images import DEFAULT_MAX_PIXELS, DEFAULT_MAX_SIDE, encode_png
 from segdec.imaging.header import FORMATS, open_header
@@ -28,19 +28,19 @@ from segdec.runtime.files import atomic_folder
 MANIFEST = "manifest.jsonl"
 PHOTOGRAPHS, MASKS = "photographs", "masks"
 
-Progress = Callable[[Sequence[Record]], Iterable[Record]]
+Progress = Callable[[Sequence[DataSetItem]], Iterable[DataSetItem]]
 
 
 def convert(
     dataset: Dataset, out: Path, *, max_pixels: int = DEFAULT_MAX_PIXELS, progress: Progress = iter
 ) -> None:
-    """Writes the records of `dataset` into the new folder `out`, atomically; `load_dataset` reads it equally.
+    """Writes the items of `dataset` into the new folder `out`, atomically; `load_dataset` reads it equally.
 
     Args:
-        dataset: Checked records of a `convertible` data set; its problems are not written.
+        dataset: Checked items of a `convertible` data set; its problems are not written.
         out: Folder to create.
         max_pixels: Limit on height × width of photographs and masks.
-        progress: Wraps the loop over the records.
+        progress: Wraps the loop over the items.
 
     Raises:
         DatasetError: If a mask is invalid.
@@ -53,7 +53,7 @@ def convert(
         defects = dataset.classes[1:]
         (folder / CLASSES_FILE).write_text("".join(f"{name}\n" for name in defects), "utf-8")
         with (folder / MANIFEST).open("w", encoding="utf-8", newline="\n") as manifest:
-            for entry in _write_records(dataset, folder, max_pixels, progress):
+            for entry in _write_items(dataset, folder, max_pixels, progress):
                 manifest.write(json.dumps(entry, ensure_ascii=False) + "\n")
 
 
@@ -68,37 +68,36 @@ def convertible(dataset: Dataset) -> Dataset:
             f"The data set has {len(dataset.classes) - 1} classes of defects. Expected at most "
             f"{MAX_CLASSES}, because masks number them in 8 bits. Merge classes."
         )
-    return dataset.with_records(
-        record if (record.name + record.group).isprintable() else _odd_name(record)
-        for record in dataset.records
+    return dataset.with_items(
+        item if (item.name + item.group).isprintable() else _odd_name(item) for item in dataset.items
     )
 
 
-def _odd_name(record: Record) -> Problem:
+def _odd_name(item: DataSetItem) -> DataSetIssue:
     text = (
-        f"The name {record.name!r} or the group {record.group!r} has unprintable characters, so a manifest "
+        f"The name {item.name!r} or the group {item.group!r} has unprintable characters, so a manifest "
         "cannot hold it. Rename the photograph and its annotation."
     )
-    return Problem(str(record.image_file), text, record.name, Cause("photograph_name"))
+    return DataSetIssue(str(item.image_file), text, item.name, Cause("photograph_name"))
 
 
-def _write_records(
+def _write_items(
     dataset: Dataset, folder: Path, max_pixels: int, progress: Progress
 ) -> Iterator[dict[str, str]]:
-    """Writes photograph and mask of each record; yields its line of the manifest."""
-    for number, record in enumerate(progress(dataset.records), start=1):
-        files = read_files(record, max_pixels=max_pixels)
-        image = f"{PHOTOGRAPHS}/{number:06}{_suffix(record, files.photograph, max_pixels)}"
+    """Writes photograph and mask of each item; yields its line of the manifest."""
+    for number, item in enumerate(progress(dataset.items), start=1):
+        files = read_files(item, max_pixels=max_pixels)
+        image = f"{PHOTOGRAPHS}/{number:06}{_suffix(item, files.photograph, max_pixels)}"
         (folder / image).write_bytes(files.photograph)
-        entry = {"image": image, "label": dataset.classes[record.label], "name": record.name}
+        entry = {"image": image, "label": dataset.classes[item.label], "name": item.name}
         if files.mask is not None:
-            sample = decode(record, files, white_level=ANY_WHITE_LEVEL, max_pixels=max_pixels)
+            sample = decode(item, files, white_level=ANY_WHITE_LEVEL, max_pixels=max_pixels)
             values = class_mask(sample)
             if values.any():
                 entry["class_mask"] = f"{MASKS}/{number:06}.png"
                 (folder / entry["class_mask"]).write_bytes(encode_png(values))
-        entry |= {"group": record.group, "supervision": record.supervision}
-        yield entry if record.split_word is None else {**entry, "split": record.split_word}
+        entry |= {"group": item.group, "supervision": item.supervision}
+        yield entry if item.split_word is None else {**entry, "split": item.split_word}
 
 
 def class_mask(sample: Sample) -> NDArray[np.uint8]:
@@ -112,7 +111,7 @@ def class_mask(sample: Sample) -> NDArray[np.uint8]:
     return values
 
 
-def _suffix(record: Record, photograph: bytes, max_pixels: int) -> str:
+def _suffix(item: DataSetItem, photograph: bytes, max_pixels: int) -> str:
     """The suffix of the type that the content has: photographs in shards have no suffix."""
-    with open_header(photograph, str(record.image_file), max_pixels, DEFAULT_MAX_SIDE) as picture:
+    with open_header(photograph, str(item.image_file), max_pixels, DEFAULT_MAX_SIDE) as picture:
         return f".{FORMATS[str(picture.format)]}"

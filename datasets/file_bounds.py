@@ -8,7 +8,7 @@ from datasets.annotations.boxed_mask import BoxedMask
 from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.inverted_mask import InvertedMask
 from datasets.causes import Cause
-from datasets.sample import Dataset, Problem, Record
+from datasets.sample import Dataset, DataSetIssue, DataSetItem
 from segdec.images import ImageFile
 
 
@@ -37,13 +37,13 @@ def path_inside(path: Path, root: Path) -> Path:
     return plain
 
 
-def outside_problem(path: Path, name: str) -> Problem:
+def outside_problem(path: Path, name: str) -> DataSetIssue:
     """Returns the problem of the photograph `name` whose file `path` lies outside."""
     text = (
         f"The file {path} lies outside of the folder of the data set. Copy it into the folder, and "
         "correct the line or entry that names it."
     )
-    return Problem(str(path), text, name, Cause("file_outside", {"file": str(path)}))
+    return DataSetIssue(str(path), text, name, Cause("file_outside", {"file": str(path)}))
 
 
 def without_files_outside(dataset: Dataset, root: Path) -> Dataset:
@@ -52,14 +52,14 @@ def without_files_outside(dataset: Dataset, root: Path) -> Dataset:
     Links are followed.
     """
     folder = _folder_of(root).resolve()
-    return dataset.with_records(_check(record, folder) for record in dataset.records)
+    return dataset.with_items(_check(item, folder) for item in dataset.items)
 
 
-def _check(record: Record, folder: Path) -> Record | Problem:
-    for path in _paths(record.image_file, record.mask_file):
+def _check(item: DataSetItem, folder: Path) -> DataSetItem | DataSetIssue:
+    for path in _paths(item.image_file, item.mask_file):
         if not path.resolve().is_relative_to(folder):
-            return outside_problem(path, record.name)
-    return record
+            return outside_problem(path, item.name)
+    return item
 
 
 def _absolute(path: Path) -> Path:

@@ -81,7 +81,7 @@ def write(place: str, data: bytes) -> None:
 
 @contextmanager
 def record_writer(place: str) -> Iterator[Callable[[bytes], None]]:
-    """Creates a TFRecord file; yields a function that writes a record. Raises DatasetError if that fails."""
+    """Creates a TFRecord file; yields a function that writes an item. Raises DatasetError if that fails."""
     if size(place) is not None:
         remove(place)  # not every file system truncates a file that it opens for writing
     with _dataset_errors(place, "written"), tensorflow().io.TFRecordWriter(place) as writer:

@@ -58,7 +58,7 @@ def _duplicates(checked: CheckedDataset) -> Iterator[Finding]:
     if not MIN_PHOTOGRAPHS <= len(checked.photographs) <= MAX_PHOTOGRAPHS:
         return
     for cluster in near_duplicates(checked.photographs):
-        is_together = len({each.record.group for each in cluster}) == 1
+        is_together = len({each.item.group for each in cluster}) == 1
         if not is_together and _names(cluster) not in equal:
             text = (
                 "These photographs are almost equal. If they show one part, give them the same part, so that "
@@ -68,7 +68,7 @@ def _duplicates(checked: CheckedDataset) -> Iterator[Finding]:
 
 
 def _names(photographs: Sequence[CheckedPhotograph]) -> tuple[str, ...]:
-    return tuple(sorted(photograph.record.name for photograph in photographs))
+    return tuple(sorted(photograph.item.name for photograph in photographs))
 
 
 def _sizes(checked: CheckedDataset) -> Iterator[Finding]:
@@ -82,11 +82,11 @@ def _sizes(checked: CheckedDataset) -> Iterator[Finding]:
         if (each.height, each.width) != (height, width):
             text = f"It has {each.width}×{each.height} pixels, most photographs {width}×{height}."
             values = {"size": f"{each.width}×{each.height}", "usual": f"{width}×{height}"}
-            yield Finding("size", (each.record.name,), text, Cause("unusual_size", values))
+            yield Finding("size", (each.item.name,), text, Cause("unusual_size", values))
 
 
 def _one_colour(checked: CheckedDataset) -> Iterator[Finding]:
     for each in checked.photographs:
         if each.blank or is_flat(each):
             text = "It shows one colour and nothing else."
-            yield Finding("one_colour", (each.record.name,), text, Cause("one_colour"))
+            yield Finding("one_colour", (each.item.name,), text, Cause("one_colour"))

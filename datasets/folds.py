@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from datasets.checking import CheckedDataset, CheckedPhotograph, find_duplicates
 from datasets.problems import list_names
-from datasets.sample import Dataset, Record, Split
+from datasets.sample import Dataset, DataSetItem, Split
 from datasets.splitting import SPLITS
 from segdec.errors import DatasetError
 
@@ -99,8 +99,8 @@ def assign_folds(
     Raises:
         DatasetError: If a fold would hold no good photograph, or no defective one unless `good_only`.
     """
-    own = [one for one in checked.photographs if one.record.split in ("train", "val")]
-    known = {one.record.group: one.record.fold for one in own if one.record.fold in range(1, folds + 1)}
+    own = [one for one in checked.photographs if one.item.split in ("train", "val")]
+    known = {one.item.group: one.item.fold for one in own if one.item.fold in range(1, folds + 1)}
     places: dict[str, int] = {}
     others = []
     for cluster in find_clusters(own, duplicates):
@@ -112,7 +112,7 @@ def assign_folds(
     for fold, part in enumerate(stratified_group_split(others, [1] * folds, seed), start=1):
         places |= {group: fold for cluster in part for group in cluster.groups}
     for fold in range(1, folds + 1):
-        labels = [one.record.label > 0 for one in own if places[one.record.group] == fold]
+        labels = [one.item.label > 0 for one in own if places[one.item.group] == fold]
         if all(labels) or not (any(labels) or good_only):
             expected = "good ones" if good_only else "both kinds"
             raise DatasetError(
@@ -121,17 +121,17 @@ def assign_folds(
                 f"{expected}: add photographs of more parts, or use fewer folds."
             )
 
-    def assign(record: Record) -> Record:
-        return record.with_split("train", places[record.group]) if record.group in places else record
+    def assign(item: DataSetItem) -> DataSetItem:
+        return item.with_split("train", places[item.group]) if item.group in places else item
 
-    records = tuple(map(assign, checked.dataset.records))
-    photographs = tuple(replace(one, record=assign(one.record)) for one in checked.photographs)
-    return CheckedDataset(replace(checked.dataset, records=records), photographs)
+    items = tuple(map(assign, checked.dataset.items))
+    photographs = tuple(replace(one, item=assign(one.item)) for one in checked.photographs)
+    return CheckedDataset(replace(checked.dataset, items=items), photographs)
 
 
 def find_clusters(photographs: Sequence[CheckedPhotograph], duplicates: Duplicates = ()) -> list[Cluster]:
     """Returns the clusters of all photographs, sorted by name; those among `duplicates` stay together."""
-    first = {photograph.record.group: photograph.record.group for photograph in photographs}
+    first = {photograph.item.group: photograph.item.group for photograph in photographs}
 
     def root(group: str) -> str:
         while first[group] != group:
@@ -139,18 +139,18 @@ def find_clusters(photographs: Sequence[CheckedPhotograph], duplicates: Duplicat
         return group
 
     for same in (*find_duplicates(photographs), *duplicates):
-        groups = [one.record.group for one in same if one.record.group in first]
+        groups = [one.item.group for one in same if one.item.group in first]
         for group in groups:
             lower, upper = sorted((root(groups[0]), root(group)))
             first[upper] = lower
     members: dict[str, list[CheckedPhotograph]] = defaultdict(list)
     for photograph in photographs:
-        members[root(photograph.record.group)].append(photograph)
+        members[root(photograph.item.group)].append(photograph)
     clusters = []
     for _, found in sorted(members.items()):
-        records = [photograph.record for photograph in found]
-        names = tuple(sorted({record.group for record in records}))
-        clusters.append(Cluster(names, max(record.label for record in records), len(records)))
+        items = [photograph.item for photograph in found]
+        names = tuple(sorted({item.group for item in items}))
+        clusters.append(Cluster(names, max(item.label for item in items), len(items)))
     return clusters
 
 
@@ -166,7 +166,7 @@ def keep_every_share(
     Returns:
         The duplicates to keep together, and notes about those that were given up.
     """
-    totals = Counter(photograph.record.label for photograph in photographs)
+    totals = Counter(photograph.item.label for photograph in photographs)
     viewpoints = [same for same in duplicates if _is_viewpoint(same, totals)]
     kept = [same for same in duplicates if not any(same is viewpoint for viewpoint in viewpoints)]
     possible = _class_counts(photographs, (), shares, seed)
@@ -179,7 +179,7 @@ def keep_every_share(
     while kept:
         found = _class_counts(photographs, kept, shares, seed)
         lacking = {label for (part, label), number in needed.items() if found[part, label] < number}
-        spoiling = [same for same in kept if any(p.record.label in lacking for p in same)]
+        spoiling = [same for same in kept if any(p.item.label in lacking for p in same)]
         if not spoiling:
             break
         largest = max(map(len, spoiling))
@@ -194,7 +194,7 @@ def keep_every_share(
 
 
 def _is_viewpoint(same: Sequence[CheckedPhotograph], totals: Counter[int]) -> bool:
-    numbers = Counter(photograph.record.label for photograph in same)
+    numbers = Counter(photograph.item.label for photograph in same)
     large = any(number > MAX_CLASS_SHARE * totals[label] for label, number in numbers.items())
     return large and len(same) > MAX_DUPLICATES
 
@@ -207,13 +207,13 @@ def _class_counts(
     places = {
         group: part for part, found in enumerate(parts) for cluster in found for group in cluster.groups
     }
-    return Counter((places[p.record.group], p.record.label) for p in photographs)
+    return Counter((places[p.item.group], p.item.label) for p in photographs)
 
 
 def _given_up(clusters: Duplicates, why: str) -> str:
     if not clusters:
         return ""
-    names = list_names([photograph.record.name for same in clusters for photograph in same])
+    names = list_names([photograph.item.name for same in clusters for photograph in same])
     number = "1 cluster" if len(clusters) == 1 else f"{len(clusters)} clusters"
     return f"Near duplicates in {number} are not kept together: {names}; {why}."
 
@@ -269,9 +269,9 @@ def _check_shares(val: float, test: float) -> None:
 
 def _assigned(dataset: Dataset, parts: dict[Split, list[Cluster]], wanted: Sequence[Split]) -> Dataset:
     splits = {group: split for split, part in parts.items() for cluster in part for group in cluster.groups}
-    assigned = replace(dataset, records=tuple(r.with_split(splits[r.group]) for r in dataset.records))
+    assigned = replace(dataset, items=tuple(r.with_split(splits[r.group]) for r in dataset.items))
     for split in wanted:
-        labels = [record.label > 0 for record in assigned.of_split(split)]
+        labels = [item.label > 0 for item in assigned.of_split(split)]
         if all(labels) or not any(labels):
             raise DatasetError(
                 f"The split '{split}' would hold {labels.count(False)} good and {labels.count(True)} "

@@ -11,7 +11,7 @@ import numpy as np
 
 from datasets.checking import CheckedDataset, CheckedPhotograph, UnreadPhotographs, find_duplicates
 from datasets.folds import keep_every_share
-from datasets.name_lists import known_names, nearest_known, records_by_name
+from datasets.name_lists import items_by_name, known_names, nearest_known
 from datasets.near_duplicates import (
     MAX_PHOTOGRAPHS,
     MIN_PHOTOGRAPHS,
@@ -46,9 +46,9 @@ def find_leaks(photographs: Sequence[CheckedPhotograph], allowed: Collection[str
     """Finds all pictures that are in more than one split, unless all their photographs are `allowed`."""
     leaks = []
     for same in find_duplicates(photographs):
-        leak = tuple(photograph for photograph in same if photograph.record.split is not None)
-        several = len({photograph.record.split for photograph in leak}) > 1
-        if several and any(photograph.record.name not in allowed for photograph in leak):
+        leak = tuple(photograph for photograph in same if photograph.item.split is not None)
+        several = len({photograph.item.split for photograph in leak}) > 1
+        if several and any(photograph.item.name not in allowed for photograph in leak):
             leaks.append(leak)
     return leaks
 
@@ -63,19 +63,19 @@ def near_leaks(
     Args:
         dataset: Source of all known names.
         photographs: Its checked photographs.
-        allowed: Names of records, groups or folders; pairs of which both are allowed are ignored.
+        allowed: Names of items, groups or folders; pairs of which both are allowed are ignored.
 
     Raises:
         DatasetError: If a name is unknown; suggests the nearest one.
     """
     names = _allowed_names(dataset, photographs, allowed)
     photographs, thumbnails = _thumbnails(photographs)
-    has_several = len({photograph.record.split for photograph in photographs} - {None}) > 1
+    has_several = len({photograph.item.split for photograph in photographs} - {None}) > 1
     if not has_several or len(thumbnails) > MAX_PHOTOGRAPHS:
         return []
-    splits = np.array([-1 if f.record.split is None else SPLITS.index(f.record.split) for f in photographs])
+    splits = np.array([-1 if f.item.split is None else SPLITS.index(f.item.split) for f in photographs])
     pictures = np.unique([photograph.digest for photograph in photographs], return_inverse=True)[1]
-    is_allowed = np.array([photograph.record.name in names for photograph in photographs])
+    is_allowed = np.array([photograph.item.name in names for photograph in photographs])
 
     pairs = near_duplicate_pairs(thumbnails)
     a, b = pairs.first, pairs.second
@@ -122,8 +122,8 @@ def near_duplicates_for_split(
         few = len(searched) < MIN_PHOTOGRAPHS
         limit = f"Fewer than {MIN_PHOTOGRAPHS}" if few else f"More than {MAX_PHOTOGRAPHS}"
         return (), (f"{limit} photographs: near duplicates were not searched.",)
-    names = {photograph.record.name for photograph in photographs}
-    clusters = [tuple(one for one in same if one.record.name in names) for same in near_duplicates(searched)]
+    names = {photograph.item.name for photograph in photographs}
+    clusters = [tuple(one for one in same if one.item.name in names) for same in near_duplicates(searched)]
     return keep_every_share(photographs, [same for same in clusters if len(same) > 1], shares, seed)
 
 
@@ -146,8 +146,8 @@ def _allowed_names(
                 f"data.allowed_leaks (or --allow-leak) names '{name}', which is not a photograph or a group. "
                 f"{nearest_known(name, known)}"
             )
-    by_name = records_by_name([photograph.record for photograph in photographs] if allowed else [])
-    return {record.name for name in allowed for record in by_name.get(name, ())}
+    by_name = items_by_name([photograph.item for photograph in photographs] if allowed else [])
+    return {item.name for name in allowed for item in by_name.get(name, ())}
 
 
 def warn_of_near_leaks(
@@ -192,13 +192,13 @@ def _describe(leaks: Sequence[Leak]) -> str:
 
 def format_duplicates(same: Sequence[CheckedPhotograph]) -> str:
     """Returns one line with all photographs and their splits."""
-    records = (photograph.record for photograph in same)
-    return " = ".join(f"{record.name} ({record.split or 'left out'})" for record in records)
+    items = (photograph.item for photograph in same)
+    return " = ".join(f"{item.name} ({item.split or 'left out'})" for item in items)
 
 
 def _describe_near(leaks: Sequence[NearLeak]) -> str:
     """The number of photographs, some of the pairs, and what to do."""
-    count = len({photograph.record.name for leak in leaks for photograph in leak[:2]})
+    count = len({photograph.item.name for leak in leaks for photograph in leak[:2]})
     lines = "".join(f"\n  {format_near_leak(leak)}" for leak in leaks[:MAX_LISTED])
     if (rest := len(leaks) - MAX_LISTED) > 0:
         lines += f"\n  and {rest} more pair{'s' * (rest > 1)}"
@@ -212,7 +212,7 @@ def _describe_near(leaks: Sequence[NearLeak]) -> str:
 
 def format_near_leak(leak: NearLeak) -> str:
     """Returns one line with both photographs, their splits and their relative distance."""
-    first, second = (f"{photograph.record.name} ({photograph.record.split})" for photograph in leak[:2])
+    first, second = (f"{photograph.item.name} ({photograph.item.split})" for photograph in leak[:2])
     return f"{first} ~ {second}, {leak.distance:.2f}"
 
 

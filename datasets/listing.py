@@ -61,7 +61,7 @@ def photographs_below(root: Path) -> list[Path]:
     return files_below(root, *SUFFIXES)
 
 
-def record_name(root: Path, photograph: Path) -> str:
+def item_name(root: Path, photograph: Path) -> str:
     """Returns the path of `photograph` below `root` without suffix, POSIX form.
 
     Accented letters are composed: macOS stores decomposed ones, and no user can see the difference.

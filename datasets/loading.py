@@ -19,7 +19,7 @@ from datasets.layouts import (
     toy,
 )
 from datasets.reviewed import add_reviewed
-from datasets.sample import Dataset, Layout, Problem, Record
+from datasets.sample import Dataset, DataSetIssue, DataSetItem, Layout
 from datasets.splitting import SplitFileError, apply_split_file, apply_splits, has_split_file
 from datasets.supervision import (
     apply_inverted_masks,
@@ -135,7 +135,7 @@ def load_dataset(
         dataset = apply_splits(dataset, splits)
     if test_root is not None:
         own, tests = split_test_folder(dataset)
-        dataset = replace(dataset, records=(*own, *tests))
+        dataset = replace(dataset, items=(*own, *tests))
     if supervision is not None:
         dataset = apply_supervision(dataset, supervision)
     return merged_defects(dataset) if merge_defects else dataset
@@ -203,14 +203,14 @@ def _check_classes(dataset: Dataset, place: str) -> None:
 
 def _with_plain_names(dataset: Dataset) -> Dataset:
     """Turns photographs into problems if a split file cannot hold their names."""
-    return dataset.with_records(r if _is_plain(r.name) else _odd_name(r) for r in dataset.records)
+    return dataset.with_items(r if _is_plain(r.name) else _odd_name(r) for r in dataset.items)
 
 
 def _strict(dataset: Dataset) -> Dataset:
     """Turns the dropped shapes into problems."""
     broken = {problem.name for problem in dataset.dropped}
-    records = tuple(record for record in dataset.records if record.name not in broken)
-    return replace(dataset, records=records, problems=(*dataset.problems, *dataset.dropped), dropped=())
+    items = tuple(item for item in dataset.items if item.name not in broken)
+    return replace(dataset, items=items, problems=(*dataset.problems, *dataset.dropped), dropped=())
 
 
 def _is_plain(name: str) -> bool:
@@ -220,12 +220,12 @@ def _is_plain(name: str) -> bool:
         return False
 
 
-def _odd_name(record: Record) -> Problem:
+def _odd_name(item: DataSetItem) -> DataSetIssue:
     text = (
-        f"The name {record.name!r} starts or ends with a space, or holds a line break or bytes that are not "
+        f"The name {item.name!r} starts or ends with a space, or holds a line break or bytes that are not "
         "UTF-8, so a split file cannot hold it. Rename the photograph and its mask."
     )
-    return Problem(str(record.image_file), text, record.name, Cause("photograph_name"))
+    return DataSetIssue(str(item.image_file), text, item.name, Cause("photograph_name"))
 
 
 def _check_local(layout: str, root: str) -> None:

@@ -17,7 +17,7 @@ def check_mask_cover(checked: CheckedDataset, *, decided: bool) -> list[str]:
     """
     if isinstance(checked.photographs, UnreadPhotographs):
         return []
-    shares = {photograph.record.name: _share(photograph) for photograph in checked.photographs}
+    shares = {photograph.item.name: _share(photograph) for photograph in checked.photographs}
     known = {name: share for name, share in shares.items() if share is not None}
     large = {name: share for name, share in known.items() if share > LARGE_SHARE}
     if not large:
@@ -41,9 +41,9 @@ def check_mask_cover(checked: CheckedDataset, *, decided: bool) -> list[str]:
 
 def _share(photograph: CheckedPhotograph) -> float | None:
     """Share of the defect pixels; None without a mask file."""
-    record = photograph.record
-    if record.label == 0 or record.supervision != "mask" or photograph.defect_px is None:
+    item = photograph.item
+    if item.label == 0 or item.supervision != "mask" or photograph.defect_px is None:
         return None
-    if record.mask_file is None or isinstance(record.mask_file, DrawnMask):
+    if item.mask_file is None or isinstance(item.mask_file, DrawnMask):
         return None
     return photograph.defect_px / (photograph.height * photograph.width)

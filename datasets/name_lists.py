@@ -1,7 +1,7 @@
 """Text files with lines `word name`: the common format of split files and supervision files.
 
-Each line of the UTF-8 file holds a word, white space, and the name of a record (`kos01/Part0`), a group
-(`kos01`) or a folder of records (`scratch`); a group or folder means all its records. Empty lines and lines
+Each line of the UTF-8 file holds a word, white space, and the name of an item (`kos01/Part0`), a group
+(`kos01`) or a folder of items (`scratch`); a group or folder means all its items. Empty lines and lines
 that start with `#` are skipped.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from datasets.listing import composed
-from datasets.sample import Dataset, Record
+from datasets.sample import Dataset, DataSetItem
 from datasets.text_file import read_text
 from segdec.errors import DatasetError
 from segdec.runtime.suggestions import nearest_name
@@ -58,23 +58,23 @@ def read_name_list(path: Path, words: Sequence[str], what: str) -> list[NameLine
     return found
 
 
-def records_of_lines(dataset: Dataset, lines: Sequence[NameLine]) -> list[tuple[NameLine, Record]]:
-    """Returns each line with each of its records; photographs with problems have no record.
+def items_of_lines(dataset: Dataset, lines: Sequence[NameLine]) -> list[tuple[NameLine, DataSetItem]]:
+    """Returns each line with each of its items; photographs with problems have no item.
 
     Raises:
         DatasetError: If names are unknown; lists all of them.
     """
-    by_name = records_by_name(dataset.records)
+    by_name = items_by_name(dataset.items)
     known = known_names(dataset)
     if unknown := [line for line in lines if line.name not in known]:
         raise _unknown(unknown, known)
-    return [(line, record) for line in lines for record in by_name.get(line.name, ())]
+    return [(line, item) for line in lines for item in by_name.get(line.name, ())]
 
 
 def known_names(dataset: Dataset) -> set[str]:
-    """Returns the names of all records, groups and folders, also of photographs with problems."""
+    """Returns the names of all items, groups and folders, also of photographs with problems."""
     broken = {name for problem in dataset.problems for name in _with_folders(problem.name)}
-    return broken | records_by_name(dataset.records).keys()
+    return broken | items_by_name(dataset.items).keys()
 
 
 def nearest_known(name: str, known: Collection[str]) -> str:
@@ -82,15 +82,15 @@ def nearest_known(name: str, known: Collection[str]) -> str:
     return f"Nearest known name: '{nearest_name(name, sorted(known))}'." if known else "No name is known."
 
 
-def records_by_name(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """Returns name → records, for the names of records, groups and folders."""
-    found: dict[str, list[Record]] = defaultdict(list)
-    folders: dict[str, list[Record]] = defaultdict(list)
-    for record in records:
-        for name in {record.name, record.group}:
-            found[name].append(record)
-        for name in _with_folders(record.name)[1:]:
-            folders[name].append(record)
+def items_by_name(items: Sequence[DataSetItem]) -> dict[str, list[DataSetItem]]:
+    """Returns name → items, for the names of items, groups and folders."""
+    found: dict[str, list[DataSetItem]] = defaultdict(list)
+    folders: dict[str, list[DataSetItem]] = defaultdict(list)
+    for item in items:
+        for name in {item.name, item.group}:
+            found[name].append(item)
+        for name in _with_folders(item.name)[1:]:
+            folders[name].append(item)
     return {**folders, **found}  # a group has priority over a folder of the same name
 
 

@@ -28,11 +28,11 @@ def _counts(classes: tuple[str, ...], photographs: Sequence[CheckedPhotograph]) 
     width = max(len(name) for name in (*classes, "photographs"))
     lines = [f"{'photographs':<{width}}" + "".join(f"{name:>10}" for name in (*names, "all"))]
     for label, name in enumerate(classes):
-        of_class = [_split(photograph) for photograph in photographs if photograph.record.label == label]
+        of_class = [_split(photograph) for photograph in photographs if photograph.item.label == label]
         lines.append(_count_line(name, width, of_class))
     lines.append(_count_line("all", width, [_split(photograph) for photograph in photographs]))
-    groups = {name: len({f.record.group for f in photographs if _split(f) == name}) for name in names}
-    total = len({photograph.record.group for photograph in photographs})
+    groups = {name: len({f.item.group for f in photographs if _split(f) == name}) for name in names}
+    total = len({photograph.item.group for photograph in photographs})
     lines.append(f"{'groups':<{width}}" + "".join(f"{n:>10}" for n in (*groups.values(), total)))
     return "\n".join(lines)
 
@@ -56,13 +56,13 @@ def _sizes(photographs: Sequence[CheckedPhotograph]) -> str:
 
 def _areas(classes: tuple[str, ...], photographs: Sequence[CheckedPhotograph]) -> str:
     """Quantiles of the defect area, in pixels and percent of the photograph; or that there is no defect."""
-    if not any(photograph.record.label for photograph in photographs):
+    if not any(photograph.item.label for photograph in photographs):
         return NO_DEFECT
     width = max(len("defect area"), *(len(name) + 4 for name in classes))
     heads = [{0: "min", 50: "median", 100: "max"}.get(q, f"{q} %") for q in DECILES]
     lines = [f"{'defect area':<{width}}" + "".join(f"{head:>10}" for head in heads)]
     for label, name in list(enumerate(classes))[1:]:
-        found = [f for f in photographs if f.record.label == label and f.defect_px]
+        found = [f for f in photographs if f.item.label == label and f.defect_px]
         if found:
             areas_px = np.array([f.defect_px for f in found], np.float64)
             sizes_px = np.array([f.height * f.width for f in found], np.float64)
@@ -76,11 +76,11 @@ def _duplicates(photographs: Sequence[CheckedPhotograph]) -> str:
     across: list[str] = []
     within: list[str] = []
     for same in find_duplicates(photographs):
-        several = len({photograph.record.split for photograph in same} - {None}) > 1
+        several = len({photograph.item.split for photograph in same} - {None}) > 1
         (across if several else within).append(f"  {format_duplicates(same)}")
     heads = f"equal photographs in different splits: {len(across)}", f"other equal photographs: {len(within)}"
     return "\n".join([heads[0], *across, heads[1], *within])
 
 
 def _split(photograph: CheckedPhotograph) -> str:
-    return photograph.record.split or LEFT_OUT
+    return photograph.item.split or LEFT_OUT

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path, PurePath
 
-from datasets.sample import Dataset, Problem
+from datasets.sample import Dataset, DataSetIssue
 from segdec.errors import DatasetError
 from segdec.runtime.files import write_text_atomic
 
@@ -27,7 +27,7 @@ def raise_if_problems(dataset: Dataset) -> None:
         raise DatasetError(describe_problems(dataset.problems))
 
 
-def describe_problems(problems: Sequence[Problem]) -> str:
+def describe_problems(problems: Sequence[DataSetIssue]) -> str:
     """Returns the number of problems, a text for each cause with its first problems, and what to do.
 
     Writes all problems to `LIST_FILE` if the text does not name all.
@@ -41,12 +41,12 @@ def describe_problems(problems: Sequence[Problem]) -> str:
     )
 
 
-def describe_causes(problems: Sequence[Problem]) -> list[str]:
+def describe_causes(problems: Sequence[DataSetIssue]) -> list[str]:
     """Returns a text for each cause: its first problem, the number of others and the names of two."""
     return [_describe_cause(found) for found in _by_cause(problems)]
 
 
-def format_problem(problem: Problem) -> str:
+def format_problem(problem: DataSetIssue) -> str:
     """Returns one line that names the location once; escapes bytes in file names that are not UTF-8."""
     text, place = " ".join(problem.text.split()), " ".join(problem.place.split())
     line = text if place in text else f"{place}: {text}"
@@ -60,8 +60,8 @@ def write_problems(path: Path, dataset: Dataset) -> None:
     write_text_atomic(path, "".join(lines))
 
 
-def _by_cause(problems: Sequence[Problem]) -> list[list[Problem]]:
-    causes: dict[str, list[Problem]] = defaultdict(list)
+def _by_cause(problems: Sequence[DataSetIssue]) -> list[list[DataSetIssue]]:
+    causes: dict[str, list[DataSetIssue]] = defaultdict(list)
     for problem in problems:
         causes[_cause(problem)].append(problem)
     return list(causes.values())
@@ -73,7 +73,7 @@ def list_names(names: Sequence[str]) -> str:
     return f"{len(names)} ({listed})"
 
 
-def _describe_cause(found: Sequence[Problem]) -> str:
+def _describe_cause(found: Sequence[DataSetIssue]) -> str:
     first = format_problem(found[0])
     if len(found) == 1:
         return first
@@ -83,7 +83,7 @@ def _describe_cause(found: Sequence[Problem]) -> str:
     return more.encode(errors="backslashreplace").decode()
 
 
-def _cause(problem: Problem) -> str:
+def _cause(problem: DataSetIssue) -> str:
     """The text without what differs between problems of one cause: names, paths and numbers."""
     text = problem.text
     for name in sorted(_names(problem), key=len, reverse=True):
@@ -91,13 +91,13 @@ def _cause(problem: Problem) -> str:
     return _NUMBER.sub("", _PATH.sub("", text))
 
 
-def _names(problem: Problem) -> Iterator[str]:
+def _names(problem: DataSetIssue) -> Iterator[str]:
     for name in (problem.place, problem.name):
         path = PurePath(name)
         yield from (part for part in (name, path.name, path.stem) if len(part) > 1)
 
 
-def _list_all(problems: Sequence[Problem]) -> str:
+def _list_all(problems: Sequence[DataSetIssue]) -> str:
     if max(map(len, _by_cause(problems))) <= EXAMPLES:
         return ""
     try:

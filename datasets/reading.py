@@ -1,4 +1,4 @@
-"""Record → Sample: reads and decodes photographs and masks."""
+"""Item → Sample: reads and decodes photographs and masks."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -13,14 +13,14 @@ from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.inverted_mask import InvertedMask
 from datasets.causes import Cause, CodedDatasetError
 from datasets.mask_threshold import UnclearMaskError
-from datasets.sample import Record, Sample
+from datasets.sample import DataSetItem, Sample
 from datasets.shard_file import ShardFile, read_shard_files
 from segdec.images import DEFAULT_MAX_PIXELS, decode_image, decode_mask_values, read_file
 
 
 @dataclass(frozen=True)
 class Files:
-    """The encoded files of a record; `mask` is None without a mask."""
+    """The encoded files of an item; `mask` is None without a mask."""
 
     photograph: bytes
     mask: bytes | None
@@ -31,11 +31,13 @@ class Files:
         return tuple(hashlib.sha256(data).hexdigest() for data in files)
 
 
-def read(record: Record, *, white_level: int | None = None, max_pixels: int = DEFAULT_MAX_PIXELS) -> Sample:
-    """Reads the photograph and the mask of `record`; takes 2 to 4 bytes of memory a pixel.
+def read(
+    item: DataSetItem, *, white_level: int | None = None, max_pixels: int = DEFAULT_MAX_PIXELS
+) -> Sample:
+    """Reads the photograph and the mask of `item`; takes 2 to 4 bytes of memory a pixel.
 
     Args:
-        record: The record.
+        item: The item.
         white_level: Value of a 16-bit photograph that becomes 255 (`input.white_level` of the model).
         max_pixels: Limit on height × width of each of the two.
 
@@ -45,16 +47,16 @@ def read(record: Record, *, white_level: int | None = None, max_pixels: int = DE
             threshold, or a value that is not a class, or if a shard is damaged.
     """
     return decode(
-        record, read_files(record, max_pixels=max_pixels), white_level=white_level, max_pixels=max_pixels
+        item, read_files(item, max_pixels=max_pixels), white_level=white_level, max_pixels=max_pixels
     )
 
 
-def read_files(record: Record, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Files:
-    """Reads the files of `record`, in one access if they are in one shard; raises the errors of `read`.
+def read_files(item: DataSetItem, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Files:
+    """Reads the files of `item`, in one access if they are in one shard; raises the errors of `read`.
 
     `max_pixels` limits masks that are drawn from an annotation; other files are not decoded here.
     """
-    photograph, mask = record.image_file, record.mask_file
+    photograph, mask = item.image_file, item.mask_file
     if isinstance(mask, DrawnMask | BoxedMask | CombinedMask | InvertedMask):
         mask = mask.within(max_pixels)
     if isinstance(photograph, ShardFile) and isinstance(mask, ShardFile):
@@ -63,10 +65,10 @@ def read_files(record: Record, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Files
 
 
 def decode(
-    record: Record, files: Files, *, white_level: int | None = None, max_pixels: int = DEFAULT_MAX_PIXELS
+    item: DataSetItem, files: Files, *, white_level: int | None = None, max_pixels: int = DEFAULT_MAX_PIXELS
 ) -> Sample:
-    """Decodes the files of `record`; arguments, result and errors as in `read`."""
-    name = str(record.image_file)
+    """Decodes the files of `item`; arguments, result and errors as in `read`."""
+    name = str(item.image_file)
     photograph = decode_image(
         files.photograph,
         name,
@@ -75,23 +77,21 @@ def decode(
         accept_webp=True,  # `datasets.checking.describe_risks` warns
     )
     sample = Sample(
-        record.name,
+        item.name,
         photograph.pixels,
         None,
-        record.label,
-        record.supervision,
+        item.label,
+        item.supervision,
         bit_depth=photograph.bit_depth,
         warnings=photograph.warnings,
     )
     if files.mask is None:
         return sample
-    values = _decode_mask(record, files.mask, sample.image.shape[:2], max_pixels)
-    if record.mask_values is None:
-        return replace(
-            sample, mask=np.where(values > (record.mask_threshold or 0), np.uint8(255), np.uint8(0))
-        )
-    mask, classes, ignored = read_classes(values, record.mask_values, str(record.mask_file))
-    if classes is not None and (classes == record.label).all():
+    values = _decode_mask(item, files.mask, sample.image.shape[:2], max_pixels)
+    if item.mask_values is None:
+        return replace(sample, mask=np.where(values > (item.mask_threshold or 0), np.uint8(255), np.uint8(0)))
+    mask, classes, ignored = read_classes(values, item.mask_values, str(item.mask_file))
+    if classes is not None and (classes == item.label).all():
         classes = None
     return replace(sample, mask=mask, classes=classes, ignored=ignored)
 
@@ -103,10 +103,12 @@ def content_digest(sample: Sample) -> str:
     return digest.hexdigest()
 
 
-def _decode_mask(record: Record, data: bytes, shape: tuple[int, ...], max_pixels: int) -> NDArray[np.uint8]:
+def _decode_mask(
+    item: DataSetItem, data: bytes, shape: tuple[int, ...], max_pixels: int
+) -> NDArray[np.uint8]:
     """The values of the mask; `shape` is that of the photograph."""
-    classes = None if record.mask_values is None else [value for value, _ in record.mask_values]
-    values = decode_mask_values(data, str(record.mask_file), max_pixels=max_pixels, classes=classes)
+    classes = None if item.mask_values is None else [value for value, _ in item.mask_values]
+    values = decode_mask_values(data, str(item.mask_file), max_pixels=max_pixels, classes=classes)
     if values.shape != shape:
         # Some annotation tools ignore the EXIF orientation of a photograph.
         rotated = values.shape == shape[::-1]
@@ -114,21 +116,21 @@ def _decode_mask(record: Record, data: bytes, shape: tuple[int, ...], max_pixels
         size, expected = _size(values.shape), _size(shape)
         unit = "pixels (width × height)"
         raise CodedDatasetError(
-            f"The mask {record.mask_file} is {size} {unit}, its photograph {record.image_file} is {expected} "
+            f"The mask {item.mask_file} is {size} {unit}, its photograph {item.image_file} is {expected} "
             f"{unit}. Expected equal sizes: draw the mask on this photograph, or check that the two belong "
             f"together.{hint}",
-            Cause("mask_of_other_size", {"mask": str(record.mask_file), "size": size, "expected": expected}),
+            Cause("mask_of_other_size", {"mask": str(item.mask_file), "size": size, "expected": expected}),
         )
-    if record.mask_threshold is None and record.mask_values is None:
-        _check_values(record, values)
+    if item.mask_threshold is None and item.mask_values is None:
+        _check_values(item, values)
     return values
 
 
-def _check_values(record: Record, mask: NDArray[np.uint8]) -> None:
+def _check_values(item: DataSetItem, mask: NDArray[np.uint8]) -> None:
     """Without a threshold the mask may hold 0 and one other value."""
     values = distinct_values(mask)
     if len(values) > 2 or (len(values) == 2 and values[0] > 0):
-        raise UnclearMaskError(str(record.mask_file), mask, values)
+        raise UnclearMaskError(str(item.mask_file), mask, values)
 
 
 def _size(shape: tuple[int, ...]) -> str:

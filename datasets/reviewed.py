@@ -10,7 +10,7 @@ from pathlib import Path
 
 from datasets.annotations.labels import DEFECT
 from datasets.layouts import manifest
-from datasets.sample import IGNORED, Dataset, Record
+from datasets.sample import IGNORED, Dataset, DataSetItem
 from segdec.errors import DatasetError
 
 
@@ -26,34 +26,34 @@ def add_reviewed(dataset: Dataset, folders: Sequence[Path], *, merge_defects: bo
         if merge_defects:
             dataset = replace(dataset, classes=tuple(dict.fromkeys((*dataset.classes, *reviewed.classes))))
         own = tuple(_renumbered(reviewed, dataset, folder))
-        names = {record.name for record in own}
-        kept = (record for record in dataset.records if record.name not in names)
+        names = {item.name for item in own}
+        kept = (item for item in dataset.items if item.name not in names)
         dataset = replace(
             dataset,
-            records=tuple(sorted((*kept, *own), key=lambda record: record.name)),
+            items=tuple(sorted((*kept, *own), key=lambda item: item.name)),
             problems=(*dataset.problems, *reviewed.problems),
         )
     return dataset
 
 
-def _renumbered(reviewed: Dataset, dataset: Dataset, folder: Path) -> Iterator[Record]:
-    """The records with class indices of the data set, also for the values in masks."""
+def _renumbered(reviewed: Dataset, dataset: Dataset, folder: Path) -> Iterator[DataSetItem]:
+    """The items with class indices of the data set, also for the values in masks."""
     indices = {name: index for index, name in enumerate(dataset.classes)}
     several = len(reviewed.classes) > 2
     values = tuple(
         (value, indices[name]) for value, name in enumerate(reviewed.classes) if value and name in indices
     )
-    for record in reviewed.records:
-        name = reviewed.classes[record.label]
+    for item in reviewed.items:
+        name = reviewed.classes[item.label]
         if name not in indices:
-            number = sum(other.label == record.label for other in reviewed.records)
+            number = sum(other.label == item.label for other in reviewed.items)
             raise DatasetError(
                 f"{folder}: {number} photographs have the label '{name}', but the data set has the classes "
                 f"{', '.join(dataset.classes)}. A trained network cannot learn another class. Train a new "
                 f"one on all photographs (python -m training fit), remove the lines with '{name}' from the "
                 f"manifest, or set data.merge_defects to merge all classes of defects into '{DEFECT}'."
             )
-        numbered = values if several and record.mask_file is not None else None
-        if record.mask_values is not None:  # a class_mask, which can have ignored areas
+        numbered = values if several and item.mask_file is not None else None
+        if item.mask_values is not None:  # a class_mask, which can have ignored areas
             numbered = (*values, (IGNORED, IGNORED))
-        yield replace(record, label=indices[name], mask_values=numbered)
+        yield replace(item, label=indices[name], mask_values=numbered)

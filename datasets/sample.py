@@ -1,4 +1,4 @@
-"""Common types of all layouts: records, which hold no pixels, and samples, which do."""
+"""Common types of all layouts: items, which hold no pixels, and samples, which do."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ MAX_CLASSES = IGNORED - 1
 
 
 @dataclass(frozen=True)
-class Record:
+class DataSetItem:
     """One photograph and its annotation, not decoded.
 
     Attributes:
@@ -40,9 +40,9 @@ class Record:
         mask_file: Its full-size defect mask, a file or a `DrawnMask`, which is read like a file; None for a
             good photograph, and for a defective one with only a class.
         label: Index of the class; 0 is good.
-        group: Records of one group (one item, one tile) are always in one split.
-        split: The split, or None if the record is left out.
-        fold: The fold of a training record, from 1; None without folds.
+        group: Items of one group (one part, one tile) are always in one split.
+        split: The split, or None if the item is left out.
+        fold: The fold of a training item, from 1; None without folds.
         supervision: Kind of annotation; `mask` for a good photograph, which has no defect pixel.
         mask_threshold: A mask pixel is defective if its value is above this; masks with smooth edges need
             127. None if unknown: the mask may then hold 0 and one other value.
@@ -67,7 +67,7 @@ class Record:
 
     @property
     def split_word(self) -> str | None:
-        """The split, or the fold of a training record, as in split files."""
+        """The split, or the fold of a training item, as in split files."""
         return self.split if self.fold is None else f"fold_{self.fold}"
 
     def identity(self) -> bytes:
@@ -79,7 +79,7 @@ class Record:
             self.name, self.split_word, self.label, self.supervision, self.mask_threshold, contents
         )
 
-    def with_split(self, split: Split | None, fold: int | None = None) -> "Record":
+    def with_split(self, split: Split | None, fold: int | None = None) -> "DataSetItem":
         """Returns a copy in `split`, and in this fold of train."""
         return replace(self, split=split, fold=fold)
 
@@ -92,22 +92,22 @@ def identity(
     mask_threshold: int | None,
     contents: bytes,
 ) -> bytes:
-    """Returns `Record.identity` for these attributes; `contents` are the joined digests."""
+    """Returns `DataSetItem.identity` for these attributes; `contents` are the joined digests."""
     text = f"{name}\0{split}\0{label}\0"
     if (supervision, mask_threshold) != ("mask", None):
         text += f"{supervision}\0{mask_threshold}\0"
     return text.encode() + contents
 
 
-class LazyRecords(Sequence[Record], ABC):
-    """Records sorted by name and created on access; all of them have a split.
+class LazyItems(Sequence[DataSetItem], ABC):
+    """Items sorted by name and created on access; all of them have a split.
 
-    Properties of all records are computed from columns, so that a million records need no million objects.
+    Properties of all items are computed from columns, so that a million items need no million objects.
     """
 
     @abstractmethod
-    def of_split(self, split: Split) -> "LazyRecords":
-        """Returns the records of `split`."""
+    def of_split(self, split: Split) -> "LazyItems":
+        """Returns the items of `split`."""
 
     @abstractmethod
     def labels(self) -> NDArray[np.int64]:
@@ -115,7 +115,7 @@ class LazyRecords(Sequence[Record], ABC):
 
     @abstractmethod
     def unlocalized(self) -> NDArray[np.bool_]:
-        """Returns `is_unlocalized` of each record, [N]."""
+        """Returns `is_unlocalized` of each item, [N]."""
 
     @abstractmethod
     def shapes(self) -> dict[tuple[int, int, int], int]:
@@ -123,30 +123,30 @@ class LazyRecords(Sequence[Record], ABC):
 
     @abstractmethod
     def identities(self) -> Iterator[bytes]:
-        """Yields `Record.identity` of each."""
+        """Yields `DataSetItem.identity` of each."""
 
     @abstractmethod
     def equal_files(self) -> list[tuple[int, ...]]:
         """Returns the indices of equal photograph files, one tuple for each set of equal files."""
 
 
-def labels_of(records: Sequence[Record]) -> NDArray[np.int64]:
-    """Returns the class of each record, [N]."""
-    if isinstance(records, LazyRecords):
-        return records.labels()
-    return np.array([record.label for record in records], np.int64)
+def labels_of(items: Sequence[DataSetItem]) -> NDArray[np.int64]:
+    """Returns the class of each item, [N]."""
+    if isinstance(items, LazyItems):
+        return items.labels()
+    return np.array([item.label for item in items], np.int64)
 
 
-def unlocalized(records: Sequence[Record]) -> NDArray[np.bool_]:
-    """Returns `is_unlocalized` of each record, [N]."""
-    if isinstance(records, LazyRecords):
-        return records.unlocalized()
-    return np.array([is_unlocalized(record) for record in records], np.bool_)
+def unlocalized(items: Sequence[DataSetItem]) -> NDArray[np.bool_]:
+    """Returns `is_unlocalized` of each item, [N]."""
+    if isinstance(items, LazyItems):
+        return items.unlocalized()
+    return np.array([is_unlocalized(item) for item in items], np.bool_)
 
 
-def is_unlocalized(record: Record) -> bool:
-    """Returns whether the record is defective without a mask or box that shows where."""
-    return record.label != 0 and (record.mask_file is None or record.supervision == "label")
+def is_unlocalized(item: DataSetItem) -> bool:
+    """Returns whether the item is defective without a mask or box that shows where."""
+    return item.label != 0 and (item.mask_file is None or item.supervision == "label")
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Sample:
     """One photograph in memory.
 
     Attributes:
-        name: The record's name.
+        name: The item's name.
         image: uint8 [H, W, C], C is 1 (grey) or 3 (RGB).
         mask: uint8 [H, W], 255 for defect pixels, else 0; None without a mask file.
         label: Index of the class; 0 is good.
@@ -178,7 +178,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Problem:
+class DataSetIssue:
     """A part of a data set that cannot be used."""
 
     place: str
@@ -186,49 +186,49 @@ class Problem:
     text: str
     """What arrived, what was expected, what to do."""
     name: str = ""
-    """Name of the affected record; empty if unknown."""
+    """Name of the affected item; empty if unknown."""
     cause: Cause | None = None
     """What the text is about, for other languages; None: the text is shown as it is."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """The records of one layout under one root.
+    """The items of one layout under one root.
 
     Attributes:
         classes: Names of the classes, `good` first.
-        records: All usable photographs, sorted by name.
-        problems: All problems; a photograph with a problem is not among the records.
+        items: All usable photographs, sorted by name.
+        problems: All problems; a photograph with a problem is not among the items.
         dropped: Problems of single shapes, which are left out or cut off while their photograph is used.
         notes: Sentences for the user about how the folder was read.
     """
 
     classes: tuple[str, ...]
-    records: Sequence[Record]
-    problems: tuple[Problem, ...] = ()
-    dropped: tuple[Problem, ...] = ()
+    items: Sequence[DataSetItem]
+    problems: tuple[DataSetIssue, ...] = ()
+    dropped: tuple[DataSetIssue, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def of_split(self, split: Split) -> Sequence[Record]:
-        """Returns the records of `split`, sorted by name."""
-        if isinstance(self.records, LazyRecords):
-            return self.records.of_split(split)
-        return tuple(record for record in self.records if record.split == split)
+    def of_split(self, split: Split) -> Sequence[DataSetItem]:
+        """Returns the items of `split`, sorted by name."""
+        if isinstance(self.items, LazyItems):
+            return self.items.of_split(split)
+        return tuple(item for item in self.items if item.split == split)
 
-    def with_records(self, found: Iterable["Record | Problem"]) -> "Dataset":
-        """Returns the data set with these records; the problems among them are added to its problems."""
+    def with_items(self, found: Iterable["DataSetItem | DataSetIssue"]) -> "Dataset":
+        """Returns the data set with these items; the problems among them are added to its problems."""
         given = tuple(found)
         return replace(
             self,
-            records=tuple(each for each in given if isinstance(each, Record)),
-            problems=(*self.problems, *(each for each in given if isinstance(each, Problem))),
+            items=tuple(each for each in given if isinstance(each, DataSetItem)),
+            problems=(*self.problems, *(each for each in given if isinstance(each, DataSetIssue))),
         )
 
     def assigned(self) -> "Dataset":
-        """Returns the data set without the records that have no split."""
-        if isinstance(self.records, LazyRecords):
+        """Returns the data set without the items that have no split."""
+        if isinstance(self.items, LazyItems):
             return self
-        return replace(self, records=tuple(record for record in self.records if record.split is not None))
+        return replace(self, items=tuple(item for item in self.items if item.split is not None))
 
 
 Layout = Callable[[Path], Dataset]

@@ -1,7 +1,7 @@
-"""Assigns records to train, val and test: split files and the default split.
+"""Assigns items to train, val and test: split files and the default split.
 
-Each line of a split file holds `train`, `val` or `test` and the name of a record, a group or a folder; see
-`datasets.name_lists`. `fold_1` to `fold_10` instead of `train` also assign a fold. Records without a line are
+Each line of a split file holds `train`, `val` or `test` and the name of an item, a group or a folder; see
+`datasets.name_lists`. `fold_1` to `fold_10` instead of `train` also assign a fold. Items without a line are
 left out.
 """
 
@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from datasets.name_lists import NameLine, read_name_list, records_of_lines
+from datasets.name_lists import NameLine, items_of_lines, read_name_list
 from datasets.problems import list_names
-from datasets.sample import Dataset, Record, Split
+from datasets.sample import Dataset, DataSetItem, Split
 from segdec.errors import DatasetError
 from segdec.runtime.files import write_text_atomic
 
@@ -66,12 +66,12 @@ def split_of_folder(name: str) -> Split | None:
 def assign_splits(dataset: Dataset, folder: Path) -> Dataset:
     """Returns the data set with the splits of `splits.txt` in `folder`, or else with the default split.
 
-    If any record has a split from its annotation, nothing changes.
+    If any item has a split from its annotation, nothing changes.
 
     Raises:
         SplitFileError: If `splits.txt` is invalid.
     """
-    if any(record.split for record in dataset.records):
+    if any(item.split for item in dataset.items):
         return dataset
     return apply_split_file(dataset, folder) if has_split_file(folder) else default_split(dataset)
 
@@ -87,11 +87,11 @@ def assign_own_splits(dataset: Dataset, folder: Path) -> Dataset:
     """
     if has_split_file(folder):
         return apply_split_file(dataset, folder)
-    unassigned = [record.name for record in dataset.records if record.split is None]
-    kinds = {(record.split, record.label > 0) for record in dataset.records}
+    unassigned = [item.name for item in dataset.items if item.split is None]
+    kinds = {(item.split, item.label > 0) for item in dataset.items}
     needed = {defective for _, defective in kinds}
     complete = {split for split in SPLITS if needed <= {kind for each, kind in kinds if each == split}}
-    count = len(dataset.records)
+    count = len(dataset.items)
     if 2 * len(unassigned) <= count and "train" in complete and len(complete) > 1:
         note = f"Photographs without a split: {list_names(unassigned)}, left out."
         dataset = replace(dataset, notes=(*dataset.notes, *[note] * bool(unassigned)))
@@ -122,19 +122,19 @@ def apply_split_file(dataset: Dataset, folder: Path) -> Dataset:
 
 def has_own_split(dataset: Dataset, root: Path) -> bool:
     """Returns whether the data set of the folder or file `root` has a split other than the default one."""
-    if not any(record.split for record in dataset.records):
+    if not any(item.split for item in dataset.items):
         return False
     folder = root if root.is_dir() else root.parent
     if has_split_file(folder):
         with suppress(SplitFileError):  # a published layout is read without an invalid one
             apply_split_file(dataset, folder)
             return True
-    return [record.split for record in default_split(dataset).records] != [r.split for r in dataset.records]
+    return [item.split for item in default_split(dataset).items] != [r.split for r in dataset.items]
 
 
 def without_split(dataset: Dataset) -> Dataset:
     """Returns the data set without any split."""
-    return replace(dataset, records=tuple(record.with_split(None) for record in dataset.records))
+    return replace(dataset, items=tuple(item.with_split(None) for item in dataset.items))
 
 
 def read_split_lines(path: Path) -> list[NameLine]:
@@ -146,19 +146,19 @@ def apply_splits(dataset: Dataset, path: Path) -> Dataset:
     """Returns the data set with the splits of the split file `path`, which replace all earlier ones.
 
     Raises:
-        DatasetError: If the file cannot be read, a line is invalid, a name is unknown, or a record or group
+        DatasetError: If the file cannot be read, a line is invalid, a name is unknown, or an item or group
             is in two splits; names file and line.
     """
     assigned: dict[str, NameLine] = {}
     groups: dict[str, NameLine] = {}
-    for line, record in records_of_lines(dataset, read_split_lines(path)):
-        _check_agrees(assigned.setdefault(record.name, line), line, f"the photograph '{record.name}'")
-        _check_agrees(groups.setdefault(record.group, line), line, f"the group '{record.group}'")
-    records = (
+    for line, item in items_of_lines(dataset, read_split_lines(path)):
+        _check_agrees(assigned.setdefault(item.name, line), line, f"the photograph '{item.name}'")
+        _check_agrees(groups.setdefault(item.group, line), line, f"the group '{item.group}'")
+    items = (
         r.with_split(*SPLIT_WORDS[assigned[r.name].word]) if r.name in assigned else r.with_split(None)
-        for r in dataset.records
+        for r in dataset.items
     )
-    return replace(dataset, records=tuple(records))
+    return replace(dataset, items=tuple(items))
 
 
 def default_split(dataset: Dataset, *, seed: int = 0) -> Dataset:
@@ -168,26 +168,26 @@ def default_split(dataset: Dataset, *, seed: int = 0) -> Dataset:
     is the same on every machine. Classes of fewer than three groups are in train only.
     """
     labels: dict[str, int] = defaultdict(int)
-    for record in dataset.records:
-        labels[record.group] = max(labels[record.group], record.label)
+    for item in dataset.items:
+        labels[item.group] = max(labels[item.group], item.label)
     splits: dict[str, Split] = {}
     for label in sorted(set(labels.values())):
         splits |= _cut([group for group in labels if labels[group] == label], seed)
-    return replace(dataset, records=tuple(r.with_split(splits[r.group]) for r in dataset.records))
+    return replace(dataset, items=tuple(r.with_split(splits[r.group]) for r in dataset.items))
 
 
 def split_off_validation(dataset: Dataset) -> Dataset:
     """Moves 20 % of the training groups of each class to val, for sets published without validation."""
-    training = replace(dataset, records=dataset.of_split("train"))
-    val = {record.group for record in default_split(training).of_split("val")}
-    moved = (r.with_split("val") if r.split == "train" and r.group in val else r for r in dataset.records)
-    return replace(dataset, records=tuple(moved))
+    training = replace(dataset, items=dataset.of_split("train"))
+    val = {item.group for item in default_split(training).of_split("val")}
+    moved = (r.with_split("val") if r.split == "train" and r.group in val else r for r in dataset.items)
+    return replace(dataset, items=tuple(moved))
 
 
-def write_splits(path: Path, records: Iterable[Record], *, comment: str = "") -> None:
-    """Writes one line for each record with a split, below the lines of `comment`; atomic."""
+def write_splits(path: Path, items: Iterable[DataSetItem], *, comment: str = "") -> None:
+    """Writes one line for each item with a split, below the lines of `comment`; atomic."""
     lines = [f"# {line}" for line in comment.splitlines()]
-    lines += [f"{record.split_word:<5}  {record.name}" for record in records if record.split is not None]
+    lines += [f"{item.split_word:<5}  {item.name}" for item in items if item.split is not None]
     write_text_atomic(path, "\n".join([*lines, ""]))
 
 

@@ -1,6 +1,6 @@
 """Limits annotations to masks, boxes around the defects, or the class alone; sets mask thresholds and values.
 
-Each line of a supervision file holds `mask`, `box` or `label` and the name of a record, a group or a folder;
+Each line of a supervision file holds `mask`, `box` or `label` and the name of an item, a group or a folder;
 see `datasets.name_lists`. Photographs without a line do not change, nor do good ones. The test split keeps
 its masks, so that weak supervision is measured against full annotations.
 
@@ -20,8 +20,8 @@ from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.inverted_mask import InvertedMask
 from datasets.annotations.labels import DEFECT, GOOD
 from datasets.causes import Cause
-from datasets.name_lists import NameLine, read_name_list, records_of_lines
-from datasets.sample import IGNORED, Dataset, MaskValues, Problem, Record, Supervision
+from datasets.name_lists import NameLine, items_of_lines, read_name_list
+from datasets.sample import IGNORED, Dataset, DataSetIssue, DataSetItem, MaskValues, Supervision
 from segdec.errors import DatasetError
 from segdec.runtime.label_names import is_ignored
 from segdec.runtime.suggestions import nearest_name
@@ -39,26 +39,26 @@ def apply_supervision(dataset: Dataset, path: Path) -> Dataset:
             contradict each other; names file and line.
     """
     lines: dict[str, NameLine] = {}
-    for line, record in records_of_lines(dataset, read_name_list(path, WORDS, "supervision")):
-        earlier = lines.setdefault(record.name, line)
+    for line, item in items_of_lines(dataset, read_name_list(path, WORDS, "supervision")):
+        earlier = lines.setdefault(item.name, line)
         if earlier.word != line.word:
             raise DatasetError(
-                f"{line.place}: the photograph '{record.name}' has '{line.word}' here and '{earlier.word}' "
+                f"{line.place}: the photograph '{item.name}' has '{line.word}' here and '{earlier.word}' "
                 f"in line {earlier.line}. Remove one of the two lines."
             )
-    return dataset.with_records(
-        _limited(record, lines[record.name]) if record.name in lines else record for record in dataset.records
+    return dataset.with_items(
+        _limited(item, lines[item.name]) if item.name in lines else item for item in dataset.items
     )
 
 
 def apply_mask_threshold(dataset: Dataset, threshold: int) -> Dataset:
     """Returns the data set with mask pixels above `threshold` as defective."""
-    return replace(dataset, records=tuple(_cut(record, threshold) for record in dataset.records))
+    return replace(dataset, items=tuple(_cut(item, threshold) for item in dataset.items))
 
 
 def apply_inverted_masks(dataset: Dataset) -> Dataset:
     """Returns the data set with inverted mask files; drawn masks do not change."""
-    return replace(dataset, records=tuple(map(_inverted, dataset.records)))
+    return replace(dataset, items=tuple(map(_inverted, dataset.items)))
 
 
 def apply_mask_values(dataset: Dataset, values: Mapping[str, int]) -> Dataset:
@@ -76,17 +76,17 @@ def apply_mask_values(dataset: Dataset, values: Mapping[str, int]) -> Dataset:
             f"{', '.join(defects)}. Did you mean '{nearest_name(unknown[0], defects)}'?"
         )
     known = tuple(sorted((value, numbers[name]) for name, value in values.items()))
-    return replace(dataset, records=tuple(_valued(record, known) for record in dataset.records))
+    return replace(dataset, items=tuple(_valued(item, known) for item in dataset.items))
 
 
-def _inverted(record: Record) -> Record:
-    mask = record.mask_file
+def _inverted(item: DataSetItem) -> DataSetItem:
+    mask = item.mask_file
     if isinstance(mask, CombinedMask):
         parts = tuple(p if isinstance(p, DrawnMask) else InvertedMask(p) for p in mask.parts)
-        return replace(record, mask_file=replace(mask, parts=parts), digests=None)
-    if mask is None or record.mask_values is not None or isinstance(mask, DrawnMask | BoxedMask):
-        return record
-    return replace(record, mask_file=InvertedMask(mask), digests=None)
+        return replace(item, mask_file=replace(mask, parts=parts), digests=None)
+    if mask is None or item.mask_values is not None or isinstance(mask, DrawnMask | BoxedMask):
+        return item
+    return replace(item, mask_file=InvertedMask(mask), digests=None)
 
 
 def merged_defects(dataset: Dataset) -> Dataset:
@@ -94,41 +94,41 @@ def merged_defects(dataset: Dataset) -> Dataset:
     own = (*range(1, len(dataset.classes)), IGNORED)
     identical = tuple(zip(own, own, strict=True))
 
-    def merged(record: Record) -> Record:
-        values = record.mask_values
+    def merged(item: DataSetItem) -> DataSetItem:
+        values = item.mask_values
         if values is not None:  # ignored pixels stay so
             values = tuple((value, IGNORED if n == IGNORED else 1) for value, n in values or identical)
-        return replace(record, label=min(record.label, 1), mask_values=values)
+        return replace(item, label=min(item.label, 1), mask_values=values)
 
-    return replace(dataset, classes=(GOOD, DEFECT), records=tuple(map(merged, dataset.records)))
-
-
-def _valued(record: Record, known: MaskValues) -> Record:
-    drawn = isinstance(record.mask_file, DrawnMask | BoxedMask)
-    if record.mask_file is None or drawn or record.mask_values is not None:
-        return record
-    return replace(record, mask_values=known, mask_threshold=None, digests=None)
+    return replace(dataset, classes=(GOOD, DEFECT), items=tuple(map(merged, dataset.items)))
 
 
-def _cut(record: Record, threshold: int) -> Record:
+def _valued(item: DataSetItem, known: MaskValues) -> DataSetItem:
+    drawn = isinstance(item.mask_file, DrawnMask | BoxedMask)
+    if item.mask_file is None or drawn or item.mask_values is not None:
+        return item
+    return replace(item, mask_values=known, mask_threshold=None, digests=None)
+
+
+def _cut(item: DataSetItem, threshold: int) -> DataSetItem:
     """Drops the digests: the mask was packed with another threshold and must be checked again."""
-    if record.mask_file is None or record.mask_threshold == threshold or record.mask_values is not None:
-        return record
-    return replace(record, mask_threshold=threshold, digests=None)
+    if item.mask_file is None or item.mask_threshold == threshold or item.mask_values is not None:
+        return item
+    return replace(item, mask_threshold=threshold, digests=None)
 
 
-def _limited(record: Record, line: NameLine) -> Record | Problem:
-    if record.label == 0 or record.split == "test":
-        return record
+def _limited(item: DataSetItem, line: NameLine) -> DataSetItem | DataSetIssue:
+    if item.label == 0 or item.split == "test":
+        return item
     if line.word == "label":
-        unmasked = replace(record, mask_file=None, mask_threshold=None, mask_values=None)
-        return replace(unmasked, supervision="label", digests=record.digests and record.digests[:1])
-    if record.mask_file is None:
-        text = f"The photograph '{record.name}' has no mask, but the line says '{line.word}'."
+        unmasked = replace(item, mask_file=None, mask_threshold=None, mask_values=None)
+        return replace(unmasked, supervision="label", digests=item.digests and item.digests[:1])
+    if item.mask_file is None:
+        text = f"The photograph '{item.name}' has no mask, but the line says '{line.word}'."
         cause = Cause("supervision_without_mask", {"word": line.word})
-        return Problem(line.place, f"{text} Draw one, or write 'label'.", record.name, cause)
+        return DataSetIssue(line.place, f"{text} Draw one, or write 'label'.", item.name, cause)
     if line.word == "mask":
-        return record
-    threshold = (record.mask_threshold or 0) if record.mask_values is None else None
-    boxes = BoxedMask(record.mask_file, threshold, tuple(value for value, _ in record.mask_values or ()))
-    return replace(record, mask_file=boxes, supervision="box", mask_threshold=None, digests=None)
+        return item
+    threshold = (item.mask_threshold or 0) if item.mask_values is None else None
+    boxes = BoxedMask(item.mask_file, threshold, tuple(value for value, _ in item.mask_values or ()))
+    return replace(item, mask_file=boxes, supervision="box", mask_threshold=None, digests=None)

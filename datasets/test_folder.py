@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from datasets.sample import Dataset, MaskValues, Record
+from datasets.sample import Dataset, DataSetItem, MaskValues
 from segdec.errors import DatasetError
 
 PREFIX = "test folder/"
@@ -22,7 +22,7 @@ def add_test_folder(
     if merge_defects:
         dataset = replace(dataset, classes=tuple(dict.fromkeys((*dataset.classes, *tested.classes))))
     indices = {name: index for index, name in enumerate(dataset.classes)}
-    used = {tested.classes[record.label] for record in tested.records}
+    used = {tested.classes[item.label] for item in tested.items}
     if unknown := sorted(used - indices.keys()):
         raise DatasetError(
             f"{folder} has photographs of the classes {', '.join(unknown)}, but the data set has the classes "
@@ -30,28 +30,28 @@ def add_test_folder(
             "experiment file set data.merge_defects to merge all classes of defects."
         )
     numbers = {label: indices[name] for label, name in enumerate(tested.classes) if name in indices}
-    added = (_renumbered(record, numbers) for record in tested.records)
+    added = (_renumbered(item, numbers) for item in tested.items)
     return replace(
         dataset,
-        records=tuple(sorted((*dataset.records, *added), key=lambda record: record.name)),
+        items=tuple(sorted((*dataset.items, *added), key=lambda item: item.name)),
         problems=(*dataset.problems, *tested.problems),
         dropped=(*dataset.dropped, *tested.dropped),
     )
 
 
-def split_test_folder(dataset: Dataset) -> tuple[list[Record], list[Record]]:
-    """Returns the records of the data set itself, and those of its separate test folder in the split test."""
-    own = [record for record in dataset.records if not record.name.startswith(PREFIX)]
-    tested = [r.with_split("test") for r in dataset.records if r.name.startswith(PREFIX)]
+def split_test_folder(dataset: Dataset) -> tuple[list[DataSetItem], list[DataSetItem]]:
+    """Returns the items of the data set itself, and those of its separate test folder in the split test."""
+    own = [item for item in dataset.items if not item.name.startswith(PREFIX)]
+    tested = [r.with_split("test") for r in dataset.items if r.name.startswith(PREFIX)]
     return own, tested
 
 
-def _renumbered(record: Record, numbers: dict[int, int]) -> Record:
-    """The record with another name and the class indices of the data set, also for the values in its mask."""
-    values: MaskValues | None = record.mask_values
+def _renumbered(item: DataSetItem, numbers: dict[int, int]) -> DataSetItem:
+    """The item with another name and the class indices of the data set, also for the values in its mask."""
+    values: MaskValues | None = item.mask_values
     if values is not None:
         pairs = values or tuple((label, label) for label in numbers if label)
         values = tuple((value, numbers.get(label, label)) for value, label in pairs)
-    name, group = f"{PREFIX}{record.name}", f"{PREFIX}{record.group}"
-    label = numbers[record.label]
-    return replace(record, name=name, group=group, label=label, mask_values=values)
+    name, group = f"{PREFIX}{item.name}", f"{PREFIX}{item.group}"
+    label = numbers[item.label]
+    return replace(item, name=name, group=group, label=label, mask_values=values)

@@ -23,7 +23,7 @@ import numpy as np
 from datasets.__main__ import main as run_datasets
 from datasets.loading import load_dataset
 from datasets.reading import read
-from datasets.sample import Record, Sample
+from datasets.sample import DataSetItem, Sample
 from segdec.images import write_png
 from segdec.imaging.overlay import draw_overlay
 from training.__main__ import main as run_training
@@ -42,11 +42,11 @@ def main() -> None:
     step("training", "run", str(EXPERIMENT), "--fresh")
     step("training", "evaluate", str(RUN))
     step("training", "export", str(RUN), str(MODEL), "--overwrite", "--no-measure")
-    record = largest_test_defect()
+    item = largest_test_defect()
     with serving("--model", str(MODEL)) as url:
-        answer = ask(url, record)
-    draw(record, answer)
-    conclude(record, answer, time.perf_counter() - begun)
+        answer = ask(url, item)
+    draw(item, answer)
+    conclude(item, answer, time.perf_counter() - begun)
 
 
 def step(package: str, *words: str) -> None:
@@ -60,10 +60,10 @@ def defect_px(sample: Sample) -> int:
     return 0 if sample.mask is None else int(np.count_nonzero(sample.mask))
 
 
-def largest_test_defect() -> Record:
+def largest_test_defect() -> DataSetItem:
     """Returns the test photograph with the largest defect."""
-    records = load_dataset("toy", DATA).of_split("test")
-    return max(records, key=lambda record: defect_px(read(record)))
+    items = load_dataset("toy", DATA).of_split("test")
+    return max(items, key=lambda item: defect_px(read(item)))
 
 
 @contextmanager
@@ -82,27 +82,27 @@ def serving(*words: str) -> Iterator[str]:
             process.terminate()
 
 
-def ask(url: str, record: Record) -> dict[str, Any]:
+def ask(url: str, item: DataSetItem) -> dict[str, Any]:
     """Posts a photograph; returns the service's answer."""
-    print(f"\n$ curl --data-binary @{record.image_file} -H 'Content-Type: image/png' {url}/v1/predict")
+    print(f"\n$ curl --data-binary @{item.image_file} -H 'Content-Type: image/png' {url}/v1/predict")
     request = urllib.request.Request(
-        f"{url}/v1/predict", record.image_file.read_bytes(), headers={"Content-Type": "image/png"}
+        f"{url}/v1/predict", item.image_file.read_bytes(), headers={"Content-Type": "image/png"}
     )
     with urllib.request.urlopen(request, timeout=60) as response:
         answer: dict[str, Any] = json.load(response)
     return answer
 
 
-def draw(record: Record, answer: dict[str, Any]) -> None:
+def draw(item: DataSetItem, answer: dict[str, Any]) -> None:
     """Writes the overlay of the predicted mask."""
     decision = answer["decision"]
     data = np.frombuffer(base64.b64decode(answer["mask"]["data"]), np.uint8)
     mask = np.asarray(cv2.imdecode(data, cv2.IMREAD_GRAYSCALE), np.uint8)
     caption = f"{decision['label']}  score {decision['score']:.3f}"
-    write_png(RUN / "overlay.png", draw_overlay(read(record).image, mask, caption=caption))
+    write_png(RUN / "overlay.png", draw_overlay(read(item).image, mask, caption=caption))
 
 
-def conclude(record: Record, answer: dict[str, Any], duration_s: float) -> None:
+def conclude(item: DataSetItem, answer: dict[str, Any], duration_s: float) -> None:
     """Prints the quality of the model and what to open."""
     figures = json.loads((RUN / "metrics.json").read_text(encoding="utf-8"))
     missed, alarms, decision = figures["false_negatives"], figures["false_positives"], answer["decision"]
@@ -116,7 +116,7 @@ def conclude(record: Record, answer: dict[str, Any], duration_s: float) -> None:
     errors = f"{_count(missed, 'defect')} missed, {_count(alarms, 'false alarm')}"
     print(
         f"\nResult  AP {figures['average_precision']:.3f}; {wrong}: {errors}; after {duration_s:.0f} s\n"
-        f"        {record.image_file} is {decision['label']!r}, score {decision['score']:.3f}\n"
+        f"        {item.image_file} is {decision['label']!r}, score {decision['score']:.3f}\n"
         f"Open    {RUN}/report.html    figures and every error\n"
         f"        {RUN}/overlay.png    the mask in the answer\n"
         f"Serve   {serve}"

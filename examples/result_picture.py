@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with clean_exit():
         samples, predictions = [], []
         for model, folder in zip(models, folders, strict=True):
-            test = [read(record) for record in load_dataset("toy", folder).of_split("test")]
+            test = [read(item) for item in load_dataset("toy", folder).of_split("test")]
             samples += (chosen := choose(test, COLUMNS // len(models) - 1))
             predictions += Predictor.load(model).predict([sample.image for sample in chosen])
         picture = draw(samples, predictions)

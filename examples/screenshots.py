@@ -28,7 +28,7 @@ from playwright.sync_api import sync_playwright
 from api.app import create_app
 from api.settings import Settings
 from datasets.loading import load_dataset
-from datasets.sample import Record
+from datasets.sample import DataSetItem
 from segdec.client import Client
 from segdec.errors import ConfigError
 from segdec.runtime.cli import clean_exit, import_tensorflow
@@ -101,11 +101,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             take_screenshots(browser, pages, options.out)
 
 
-def arriving_photographs(data: Path) -> list[Record]:
+def arriving_photographs(data: Path) -> list[DataSetItem]:
     """Returns the photographs in order of arrival."""
-    records = load_dataset("toy", data).of_split("test")
-    good = [record for record in records if record.label == 0]
-    defects = [record for record in records if record.label > 0]
+    items = load_dataset("toy", data).of_split("test")
+    good = [item for item in items if item.label == 0]
+    defects = [item for item in items if item.label > 0]
     arriving = []
     for number in range(EARLIER + RECENT):
         rest = number % (GOOD_FOR_EACH_DEFECT + 1)
@@ -139,15 +139,15 @@ def serve(settings: Settings) -> Iterator[str]:
         thread.join()
 
 
-def inspect(url: str, photographs: Sequence[Record], first: int = 0) -> None:
+def inspect(url: str, photographs: Sequence[DataSetItem], first: int = 0) -> None:
     """Inspects the photographs one after another, as parts with the numbers from `first` on."""
     with Client(url) as client:
-        for number, record in enumerate(photographs, first):
+        for number, item in enumerate(photographs, first):
             station, part = STATIONS[number % len(STATIONS)], f"{PART}{number:06d}"
-            client.inspect(record.image_file.read_bytes(), station=station, part_id=part)
+            client.inspect(item.image_file.read_bytes(), station=station, part_id=part)
 
 
-def review_all(url: str, photographs: Sequence[Record]) -> int:
+def review_all(url: str, photographs: Sequence[DataSetItem]) -> int:
     """Reviews all queued parts with the ground truth; returns the record of a defect, or the first record."""
     found, asked = 1, {"session": "screenshots", "count": 5}
     with httpx.Client(base_url=url, timeout=60) as http:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from datasets.sample import Record
+from datasets.sample import DataSetItem
 from examples.demo import RUN, conclude
 
 ROOT = Path(__file__).parents[1]
@@ -24,7 +24,7 @@ def test_its_last_lines_have_the_quality_and_what_to_open(tmp_path, monkeypatch,
     figures["rating"] = {"level": level}
     (RUN / "metrics.json").write_text(json.dumps(figures))
     answer = {"decision": {"label": "defect", "score": 0.98765}}
-    conclude(Record("defect/7", Path("data/toy/defect/7.png"), None, 1, "test"), answer, 61.2)
+    conclude(DataSetItem("defect/7", Path("data/toy/defect/7.png"), None, 1, "test"), answer, 61.2)
     printed = " ".join(capsys.readouterr().out.split())
     wrong = "3 of 80 test photographs wrong: 2 defects missed, 1 false alarm"
     assert printed.startswith(f"Result AP 0.987; {wrong}; after 61 s")

@@ -26,7 +26,7 @@ from training.config import ExperimentConfig, ThresholdConfig
 from training.data.array_cache import ArrayCache
 from training.data.example_source import PhotographSource
 from training.data.reading_pool import ReadingPool
-from training.data.run_data import list_dataset, open_check_cache, record_reader
+from training.data.run_data import item_reader, list_dataset, open_check_cache
 from training.evaluate import describe_points, evaluate_run
 from training.formatting import format_percent, format_score
 from training.metrics.calibration import align_log_odds, apply_calibration
@@ -156,10 +156,10 @@ def _with_limits(folder: RunFolder) -> TrainingPhotographs | None:
     trained, channels = result.training_photographs, result.model.network.input_channels
     if trained is None or trained.limits is not None:
         return trained
-    read, cache = record_reader(experiment), ArrayCache(0)
+    read, cache = item_reader(experiment), ArrayCache(0)
     try:
-        records = folder.records("train")
-        photographs = PhotographSource(records, read, result.model.input, channels, cache)
+        items = folder.items("train")
+        photographs = PhotographSource(items, read, result.model.input, channels, cache)
         infer = folder.predictor().infer if result.model.network.memory else None
         return add_limits(trained, photographs, infer)
     except SegdecError as error:
@@ -171,7 +171,7 @@ def _with_limits(folder: RunFolder) -> TrainingPhotographs | None:
 def measure_split(folder: RunFolder, split: Split) -> Validation:
     """Scores the images of a split with the network of a finished run."""
     experiment = folder.experiment()
-    pool, read = ReadingPool(experiment.data.decode_threads), record_reader(experiment)
+    pool, read = ReadingPool(experiment.data.decode_threads), item_reader(experiment)
     return Validator(folder.parts(split), read, experiment.batch_size, pool).measure()
 
 
@@ -192,8 +192,8 @@ def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> 
             f"--folds {folds} needs a run from random weights: the initial weights of this run were trained "
             "on the photographs of every fold. Omit --folds."
         )
-    records = list_dataset(experiment.data, folder.splits).assigned()
-    train, val = (replace(records, records=records.of_split(split)) for split in ("train", "val"))
+    items = list_dataset(experiment.data, folder.splits).assigned()
+    train, val = (replace(items, items=items.of_split(split)) for split in ("train", "val"))
     channels = folder.result().model.network.input_channels
     checked = check_dataset(
         train,
@@ -204,9 +204,9 @@ def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> 
     for number, left_out in enumerate(split_into_folds(checked.photographs, folds, experiment.seed), start=1):
         place = folder.path / FOLDS / f"{number}_of_{folds}"
         place.parent.mkdir(exist_ok=True)
-        splits, own = place.with_suffix(".txt"), checked.dataset.records
-        others = [record.with_split("test" if record.group in left_out else "train") for record in own]
-        write_splits(splits, (*val.records, *others))
+        splits, own = place.with_suffix(".txt"), checked.dataset.items
+        others = [item.with_split("test" if item.group in left_out else "train") for item in own]
+        write_splits(splits, (*val.items, *others))
         trained = Trainer(experiment.local_copy(place, splits)).run()
         tested = measure_split(trained, "test").photographs
         yield tested, measure_split(trained, "val").photographs.good
@@ -228,9 +228,9 @@ def split_into_folds(photographs: Sequence[CheckedPhotograph], folds: int, seed:
         print(f"note: {note}", file=sys.stderr)
     parts = stratified_group_split(find_clusters(photographs, duplicates), [1] * folds, seed)
     groups = [frozenset(group for cluster in part for group in cluster.groups) for part in parts]
-    with_defects = any(each.record.label for each in photographs)
+    with_defects = any(each.item.label for each in photographs)
     for own in groups:
-        defective = [each.record.label > 0 for each in photographs if each.record.group in own]
+        defective = [each.item.label > 0 for each in photographs if each.item.group in own]
         if all(defective) or (with_defects and not any(defective)):
             raise ConfigError(
                 f"--folds {folds} would leave a fold with {defective.count(False)} good and "

@@ -6,7 +6,7 @@ from pathlib import Path
 from datasets.sample import Split
 from training.config import ExperimentConfig
 from training.data.reading_pool import ReadingPool
-from training.data.run_data import list_dataset, record_reader
+from training.data.run_data import item_reader, list_dataset
 from training.metrics.evaluation import Parts, evaluate
 from training.metrics.rating import Rating, TrainingFacts, rate
 from training.metrics.storage import save_evaluation
@@ -42,7 +42,7 @@ def evaluate_run(path: Path, split: Split, parts: Parts | None = None) -> Evalua
     """
     folder = RunFolder.finished(path)
     experiment, result = folder.experiment(), folder.result()
-    parts, read = parts or folder.parts(split), record_reader(experiment)
+    parts, read = parts or folder.parts(split), item_reader(experiment)
     pool = ReadingPool(experiment.data.decode_threads)
     evaluation = evaluate(parts, read, batch_size=experiment.batch_size, pool=pool)
     rating = rate(evaluation, _training_facts(folder, experiment, result))

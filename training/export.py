@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.reading import read as read_photograph
-from datasets.sample import Record, Sample, Split
+from datasets.sample import DataSetItem, Sample, Split
 from segdec.artifact import Manifest, OperatingPoints, Parent, read_manifest
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ArtifactError, SegdecError
@@ -25,7 +25,7 @@ from training.reporting.exported_report import read_report
 from training.run.folder import RunFolder
 from training.run.records import RunResult
 
-ReadRecord = Callable[[Record], Sample]
+ReadItem = Callable[[DataSetItem], Sample]
 
 CALIBRATION_IMAGES = 64
 """Validation images for the calibration of int8; more hardly change the ranges."""
@@ -122,13 +122,13 @@ def verify_artifact(path: Path, model: Path, split: Split) -> Iterator[str]:
             "artifact of this run; export it again."
         )
     reference = folder.predictor()
-    verifier = Verifier(reference, folder.records(split), _reader(reference), force=True)
+    verifier = Verifier(reference, folder.items(split), _reader(reference), force=True)
     for name, variant in manifest.variants.items():
         found = verifier(name, Predictor.load(model, name))
         yield describe_variant(name, variant.model_copy(update={"verification": found}))
 
 
-def _reader(predictor: Predictor) -> ReadRecord:
+def _reader(predictor: Predictor) -> ReadItem:
     # With the default pixel limit: a service reads the self-test image with it.
     return partial(read_photograph, white_level=predictor.config.input.white_level)
 
@@ -140,9 +140,9 @@ def _validation_photographs(
     read = _reader(predictor)
     try:
         split = folder.experiment().validation_split
-        records = pick_evenly(folder.records(split), MAX_COMPARED)
-        for record in records:
-            read(record)
+        items = pick_evenly(folder.items(split), MAX_COMPARED)
+        for item in items:
+            read(item)
     except (SegdecError, OSError) as error:
         print(
             "note: The self-test of the artifact uses noise instead of a validation photograph, and engines "
@@ -151,13 +151,13 @@ def _validation_photographs(
         )
         return NO_PHOTOGRAPHS
     return ValidationPhotographs(
-        sample=choose_sample(predictor, records, read) if options.with_sample else None,
-        calibration=[read(record).image for record in pick_evenly(records, CALIBRATION_IMAGES)],
-        verify=Verifier(predictor, records, read, force=options.force),
+        sample=choose_sample(predictor, items, read) if options.with_sample else None,
+        calibration=[read(item).image for item in pick_evenly(items, CALIBRATION_IMAGES)],
+        verify=Verifier(predictor, items, read, force=options.force),
     )
 
 
-def choose_sample(predictor: Predictor, records: Sequence[Record], read: ReadRecord) -> NDArray[np.uint8]:
+def choose_sample(predictor: Predictor, items: Sequence[DataSetItem], read: ReadItem) -> NDArray[np.uint8]:
     """Returns the detected defective image of highest score, otherwise the first image, uint8 [H, W, C].
 
     A high score tests both parts of the network: it is far from the threshold, and its mask is not empty.
@@ -167,12 +167,12 @@ def choose_sample(predictor: Predictor, records: Sequence[Record], read: ReadRec
         SegdecError: If an image cannot be read or does not fit the model.
     """
     chosen, highest = None, -1.0
-    for record in [record for record in records if record.label > 0][:SAMPLE_CANDIDATES]:
-        image = read(record).image
+    for item in [item for item in items if item.label > 0][:SAMPLE_CANDIDATES]:
+        image = read(item).image
         answer = predictor.predict([image])[0]
         if answer.score >= answer.threshold and answer.score > highest:
             chosen, highest = image, answer.score
-    return read(records[0]).image if chosen is None else chosen
+    return read(items[0]).image if chosen is None else chosen
 
 
 def _metrics(folder: RunFolder, validation: dict[str, float | None]) -> tuple[str, dict[str, float]]:

@@ -96,7 +96,7 @@ def add_limits(
     altered = [photographs[index].image for index in pick_evenly(chosen, MAX_ALTERED)]
     enough = len(chosen) >= MIN_PHOTOGRAPHS
     blur = measure_blur(altered, partial(measure_with, infer)) if enough else None
-    limits = choose_limits(measured, [photographs.records[index].group for index in chosen], blur)
+    limits = choose_limits(measured, [photographs.items[index].group for index in chosen], blur)
     if limits is None:
         print(
             f"note: The model inspects any photograph: {len(chosen)} training photographs are too few to "

@@ -19,7 +19,7 @@ from training.data.augmentation import allowed_rotations
 from training.data.feature_cache import FeatureCache
 from training.data.input_pipeline import InputPipeline
 from training.data.reading_pool import ReadingPool
-from training.data.run_data import RunData, cached_reader, load_run_data, record_reader
+from training.data.run_data import RunData, cached_reader, item_reader, load_run_data
 from training.data.synthetic_validation import synthetic_validation
 from training.distribution.cluster import Cluster
 from training.distribution.interruption import Interruption, RunInterruptedError
@@ -137,13 +137,13 @@ class Trainer:
         )
 
     def _validator(self, data: RunData, batch_size: int, pool: ReadingPool) -> Validator:
-        read = cached_reader(record_reader(self.config), data.cache)
-        records = data.dataset.of_split(self.config.validation_split)
+        read = cached_reader(item_reader(self.config), data.cache)
+        items = data.dataset.of_split(self.config.validation_split)
         if self.config.network.folds > 1:
-            parts = parts_by_fold(self.validated, records, data.model, self.features)
+            parts = parts_by_fold(self.validated, items, data.model, self.features)
             return Validator(parts, read, batch_size, pool)
-        synthetic = synthetic_validation(records, read, data.model, self.config.seed, data.cache)
-        return Validator([(self.predictor, records)], read, batch_size, pool, synthetic)
+        synthetic = synthetic_validation(items, read, data.model, self.config.seed, data.cache)
+        return Validator([(self.predictor, items)], read, batch_size, pool, synthetic)
 
     def _feature_cache(self, data: RunData) -> FeatureCache:
         """Features of the validated network's encoder, whose weights are the same in every strategy."""

@@ -31,7 +31,7 @@ from benchmarks.suite.table import add_write_option, replace_marked, split_marke
 from datasets.detection import detect_layout
 from datasets.loading import load_dataset
 from datasets.reading import read, read_files
-from datasets.sample import Record
+from datasets.sample import DataSetItem
 from segdec.client import Client
 from segdec.errors import ConfigError, ServiceError
 from segdec.runtime.cli import clean_exit, parse_seed
@@ -51,8 +51,8 @@ MIN_DEFECTIVE = 3
 class Selection:
     """The photographs of the person, and those of other groups."""
 
-    given: Sequence[Record]
-    held_out: Sequence[Record]
+    given: Sequence[DataSetItem]
+    held_out: Sequence[DataSetItem]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Step:
 # === Photographs ===
 
 
-def select_photographs(records: Sequence[Record], count: int, seed: int) -> Selection:
+def select_photographs(items: Sequence[DataSetItem], count: int, seed: int) -> Selection:
     """Draws groups until they have `count` photographs; the others are held out.
 
     The rest of the last group is not used, as photographs of the same part look alike.
@@ -92,20 +92,20 @@ def select_photographs(records: Sequence[Record], count: int, seed: int) -> Sele
     Raises:
         ConfigError: If one of both has too few good or defective photographs.
     """
-    groups: dict[str, list[Record]] = {}
-    for record in sorted(records, key=lambda one: one.name):
-        groups.setdefault(record.group or record.name, []).append(record)
+    groups: dict[str, list[DataSetItem]] = {}
+    for item in sorted(items, key=lambda one: one.name):
+        groups.setdefault(item.group or item.name, []).append(item)
     names = sorted(groups)
     random.Random(seed).shuffle(names)
-    given: list[Record] = []
+    given: list[DataSetItem] = []
     while names and len(given) < count:
         given += groups[names.pop(0)]
-    selection = Selection(given[:count], [record for name in names for record in groups[name]])
+    selection = Selection(given[:count], [item for name in names for item in groups[name]])
     for kind, chosen, least in (
         ("given", selection.given, MIN_DEFECTIVE),
         ("held-out", selection.held_out, 1),
     ):
-        defective = sum(record.label > 0 for record in chosen)
+        defective = sum(item.label > 0 for item in chosen)
         if min(defective, len(chosen) - defective) < least:
             raise ConfigError(
                 f"Of {len(chosen)} {kind} photographs {defective} are defective. Expected at least {least} "
@@ -114,30 +114,30 @@ def select_photographs(records: Sequence[Record], count: int, seed: int) -> Sele
     return selection
 
 
-def page_name(record: Record) -> str:
+def page_name(item: DataSetItem) -> str:
     """Returns the name of a photograph on the pages: that of its file without the suffix."""
-    return record.name.replace("/", "_")
+    return item.name.replace("/", "_")
 
 
-def page_file(record: Record) -> tuple[str, bytes]:
+def page_file(item: DataSetItem) -> tuple[str, bytes]:
     """Returns the name and the content of the file that the person chooses."""
-    return f"{page_name(record)}{Path(str(record.image_file)).suffix}", read_files(record).photograph
+    return f"{page_name(item)}{Path(str(item.image_file)).suffix}", read_files(item).photograph
 
 
-def truth_finder(records: Sequence[Record]) -> Callable[[str], Bools | None]:
+def truth_finder(items: Sequence[DataSetItem]) -> Callable[[str], Bools | None]:
     """Returns a function that finds the true mask of a name; None for a good photograph.
 
     Raises:
         ConfigError: If a defective photograph has no mask.
     """
-    by_name = {page_name(record): record for record in records}
-    missing = [record.name for record in records if record.label > 0 and record.mask_file is None]
+    by_name = {page_name(item): item for item in items}
+    missing = [item.name for item in items if item.label > 0 and item.mask_file is None]
     if missing:
         raise ConfigError(f"{missing[0]!r} is defective and has no mask. Expected a data set with masks.")
 
     def find(name: str) -> Bools | None:
-        record = by_name[name]
-        return None if record.label == 0 else np.asarray(read(record).mask) > 0
+        item = by_name[name]
+        return None if item.label == 0 else np.asarray(read(item).mask) > 0
 
     return find
 
@@ -171,7 +171,7 @@ def run_steps(workflow: Workflow, url: str, selection: Selection, options: argpa
     with workflow.step("create a data set", "`/datasets`"):
         user.create_data_set(url, NAME, CLASS)
     with workflow.step("add photographs", "`/datasets`") as step:
-        user.add_photographs([page_file(record) for record in selection.given])
+        user.add_photographs([page_file(item) for item in selection.given])
         step.result = f"{len(selection.given)} photographs"
     with workflow.step("label", "`/label`") as step:
         labelled = user.label(find_truth)
@@ -192,19 +192,19 @@ def run_steps(workflow: Workflow, url: str, selection: Selection, options: argpa
         step.result = describe_inspections(inspect(url, selection.held_out))
 
 
-def inspect(url: str, records: Sequence[Record]) -> list[Inspected]:
+def inspect(url: str, items: Sequence[DataSetItem]) -> list[Inspected]:
     """Inspects photographs through the API with the model of the person."""
     found = []
     with Client(url) as client:
-        for record in records:
+        for item in items:
             label, score = None, None
             try:
-                decision = client.inspect(read_files(record).photograph, model=MODEL).decision
+                decision = client.inspect(read_files(item).photograph, model=MODEL).decision
                 label, score = decision.label, decision.score
             except ServiceError as error:
                 if error.code != UNLIKE:
                     raise
-            found.append(Inspected(record.label > 0, label, score))
+            found.append(Inspected(item.label > 0, label, score))
     return found
 
 
@@ -293,8 +293,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise ConfigError("chromium is not installed. Install Debian's package chromium.")
         if options.write is not None:
             split_marked(options.write, MARKER)
-        records = load_dataset(detect_layout(options.data), options.data).records
-        selection = select_photographs(records, options.photographs, options.seed)
+        items = load_dataset(detect_layout(options.data), options.data).items
+        selection = select_photographs(items, options.photographs, options.seed)
         load = os.getloadavg()[0]
         with running_studio(options.folder, options.encoder_weights) as url, opened_page(browser) as page:
             workflow = Workflow(PageUser(page))

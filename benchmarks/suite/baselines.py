@@ -61,7 +61,7 @@ def measure_baseline(run: BaselineRun) -> Result:
     from benchmarks.suite.features import DEFAULT_SIZE, SIZES, load_encoder
 
     train, test = run.source.training(None, 0), run.source.test
-    if run.baseline == "head" and sum(record.label > 0 for record in train) < head_baseline.HEADS:
+    if run.baseline == "head" and sum(item.label > 0 for item in train) < head_baseline.HEADS:
         raise ConfigError(
             f"'{run.source.name}' has fewer than {head_baseline.HEADS} defective photographs for training. "
             "Expected one for each fold of the baseline."
@@ -70,7 +70,7 @@ def measure_baseline(run: BaselineRun) -> Result:
     size = SIZES.get(run.source.name, DEFAULT_SIZE)
     score = head_baseline.score if run.baseline == "head" else memory_baseline.score
     scores: Sequence[float] = score(train, test, load_encoder(run.encoder, run.weights), size)
-    average_precision, auroc = measure_scores([record.label > 0 for record in test], scores)
+    average_precision, auroc = measure_scores([item.label > 0 for item in test], scores)
     return Result(
         name=run.source.name,
         settings=run.settings,

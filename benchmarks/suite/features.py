@@ -9,7 +9,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from datasets.reading import read
-from datasets.sample import Record, Sample
+from datasets.sample import DataSetItem, Sample
 from segdec.encoders import ENCODERS, JOINED_STRIDES
 from segdec.errors import ConfigError
 from training.config import ExperimentConfig
@@ -54,10 +54,12 @@ def load_encoder(name: str, weights: str) -> Encode:
     return encode
 
 
-def read_batches(records: Sequence[Record], size: tuple[int, int]) -> Iterator[tuple[Floats, list[Sample]]]:
+def read_batches(
+    items: Sequence[DataSetItem], size: tuple[int, int]
+) -> Iterator[tuple[Floats, list[Sample]]]:
     """Yields batches of images [B, height, width, 3], 0…255, with their samples at full size."""
-    for start in range(0, len(records), BATCH):
-        samples = [read(record) for record in records[start : start + BATCH]]
+    for start in range(0, len(items), BATCH):
+        samples = [read(item) for item in items[start : start + BATCH]]
         yield np.stack([_scaled(sample.image, size) for sample in samples]), samples
 
 

@@ -13,7 +13,7 @@ from benchmarks.suite.child_process import call_in_process
 from benchmarks.suite.results import FitResult, lowest_cost, measure_scores
 from benchmarks.suite.sets import SuiteSet
 from datasets.reading import read
-from datasets.sample import Record
+from datasets.sample import DataSetItem
 from datasets.splitting import write_splits
 from datasets.supervision import merged_defects
 from segdec.errors import RunError
@@ -151,11 +151,11 @@ def measure_model(run: FitRun, seconds: float) -> FitResult:
     )
 
 
-def _time_ms(predictor: Any, records: Sequence[Record]) -> float:
+def _time_ms(predictor: Any, items: Sequence[DataSetItem]) -> float:
     """Returns the median duration of one photograph, ms; the first one is a warm-up."""
     durations = []
-    for record in (records[0], *records[:TIMED_PHOTOGRAPHS]):
-        image = read(record).image
+    for item in (items[0], *items[:TIMED_PHOTOGRAPHS]):
+        image = read(item).image
         began = time.perf_counter()
         predictor.predict([image])
         durations.append(1000 * (time.perf_counter() - began))

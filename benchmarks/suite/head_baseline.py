@@ -15,7 +15,7 @@ from keras import layers
 from numpy.typing import NDArray
 
 from benchmarks.suite.features import Encode, Floats, read_batches
-from datasets.sample import Record, Sample
+from datasets.sample import DataSetItem, Sample
 from segdec.config import STRIDE
 
 HEADS = 3
@@ -49,7 +49,11 @@ class TrainingData:
 
 
 def score(
-    train: Sequence[Record], test: Sequence[Record], encode: Encode, size: tuple[int, int], steps: int = STEPS
+    train: Sequence[DataSetItem],
+    test: Sequence[DataSetItem],
+    encode: Encode,
+    size: tuple[int, int],
+    steps: int = STEPS,
 ) -> list[float]:
     """Trains the heads and returns the score of each test photograph."""
     keras.utils.set_random_seed(0)
@@ -73,14 +77,14 @@ def join(features: Sequence[tf.Tensor]) -> tf.Tensor:
     return tf.cast(tf.nn.avg_pool2d(tf.concat(same, -1), 3, 1, "SAME"), tf.float16)
 
 
-def read_training(records: Sequence[Record], encode: Encode, size: tuple[int, int]) -> TrainingData:
+def read_training(items: Sequence[DataSetItem], encode: Encode, size: tuple[int, int]) -> TrainingData:
     """Encodes the training photographs."""
     features, samples = [], []
-    for images, read in read_batches(records, size):
+    for images, read in read_batches(items, size):
         features.append(join(encode(images)).numpy())
         samples += [(_cells(sample, size), sample.mask is not None or not sample.label) for sample in read]
     cells, known = zip(*samples, strict=True)
-    labels = np.array([record.label > 0 for record in records], np.float32)
+    labels = np.array([item.label > 0 for item in items], np.float32)
     return TrainingData(np.concatenate(features), np.stack(cells), np.array(known, np.float32), labels)
 
 

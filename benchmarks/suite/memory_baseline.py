@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.suite.features import Encode, Floats, read_batches
-from datasets.sample import Record
+from datasets.sample import DataSetItem
 
 CHANNELS = 384
 """Channels of a patch after a random projection."""
@@ -27,11 +27,11 @@ SIGMA = 1.0
 
 
 def score(
-    train: Sequence[Record], test: Sequence[Record], encode: Encode, size: tuple[int, int]
+    train: Sequence[DataSetItem], test: Sequence[DataSetItem], encode: Encode, size: tuple[int, int]
 ) -> list[float]:
     """Returns the largest smoothed distance of each test photograph to the memory of good ones in `train`."""
     random = np.random.default_rng(0)
-    good = [record for record in train if not record.label]
+    good = [item for item in train if not item.label]
     good = [good[place] for place in random.permutation(len(good))[:PHOTOGRAPHS]]
     drawn, share = [], max(1, PATCHES // len(good))
     for images, _ in read_batches(good, size):

@@ -7,8 +7,8 @@ from pathlib import Path
 from benchmarks.defect_subsets import keep_defects
 from datasets.detection import detect_layout
 from datasets.loading import load_dataset
-from datasets.name_lists import records_of_lines
-from datasets.sample import Dataset, Record, Split
+from datasets.name_lists import items_of_lines
+from datasets.sample import Dataset, DataSetItem, Split
 from datasets.splitting import SPLITS_FILE, read_split_lines
 from segdec.errors import ConfigError, DatasetError
 
@@ -18,7 +18,7 @@ LAST_TRAINING_ITEM = "kos15"
 
 @dataclass(frozen=True)
 class SuiteSet:
-    """A data set whose records are in the splits `train` and `test`."""
+    """A data set whose items are in the splits `train` and `test`."""
 
     name: str
     root: Path
@@ -26,18 +26,18 @@ class SuiteSet:
     dataset: Dataset
 
     @property
-    def test(self) -> Sequence[Record]:
+    def test(self) -> Sequence[DataSetItem]:
         """The photographs for testing."""
         return self.dataset.of_split("test")
 
-    def training(self, defects: int | None, seed: int) -> list[Record]:
+    def training(self, defects: int | None, seed: int) -> list[DataSetItem]:
         """Returns the photographs for training, with `defects` defective ones drawn by the seed; None = all.
 
         Raises:
             ConfigError: If there are fewer.
         """
-        records = self.dataset.of_split("train")
-        return list(records if defects is None else keep_defects(records, defects, seed))
+        items = self.dataset.of_split("train")
+        return list(items if defects is None else keep_defects(items, defects, seed))
 
 
 def load_set(root: Path) -> SuiteSet:
@@ -55,9 +55,9 @@ def load_set(root: Path) -> SuiteSet:
     layout = detect_layout(root)
     dataset = load_dataset(layout, root, skip_bad_split_file=True)
     places = _places(dataset, root, layout)
-    records = tuple(record.with_split(places.get(record.name)) for record in dataset.records)
-    dataset = replace(dataset, records=records)
-    kinds = {(record.split, record.label > 0) for record in records}
+    items = tuple(item.with_split(places.get(item.name)) for item in dataset.items)
+    dataset = replace(dataset, items=items)
+    kinds = {(item.split, item.label > 0) for item in items}
     needed: dict[tuple[Split, bool], str] = {
         ("train", False): "good photographs for training",
         ("test", False): "good photographs for testing",
@@ -88,11 +88,9 @@ def list_sets(data: Path, names: Sequence[str]) -> tuple[list[SuiteSet], dict[st
 def _places(dataset: Dataset, root: Path, layout: str) -> dict[str, Split]:
     path = root / SPLITS_FILE
     if path.exists():
-        words = [(line.word, record) for line, record in records_of_lines(dataset, read_split_lines(path))]
+        words = [(line.word, item) for line, item in items_of_lines(dataset, read_split_lines(path))]
     elif layout == "kolektor":
-        words = [
-            ("train" if record.group <= LAST_TRAINING_ITEM else "test", record) for record in dataset.records
-        ]
+        words = [("train" if item.group <= LAST_TRAINING_ITEM else "test", item) for item in dataset.items]
     else:
-        words = [(record.split, record) for record in dataset.records if record.split is not None]
-    return {record.name: "test" if word == "test" else "train" for word, record in words}
+        words = [(item.split, item) for item in dataset.items if item.split is not None]
+    return {item.name: "test" if word == "test" else "train" for word, item in words}

@@ -24,15 +24,15 @@ from datasets.annotations.labels import GOOD, class_names, is_defect
 from datasets.annotations.shapes import check_inside
 from datasets.causes import Cause, cause_of
 from datasets.formats.photograph_finder import PhotographFinder
-from datasets.listing import record_name
+from datasets.listing import item_name
 from datasets.sample import (
     IGNORED,
     MAX_CLASSES,
     VALUES_ARE_CLASSES,
     Dataset,
+    DataSetIssue,
+    DataSetItem,
     MaskValues,
-    Problem,
-    Record,
     Split,
     Supervision,
 )
@@ -50,7 +50,7 @@ class Annotation:
 
     Attributes:
         photograph: The file.
-        name: Name of the record.
+        name: Name of the item.
         place: File and entry of the annotation.
         height: Height of the photograph in the annotation tool, px.
         width: Width of the photograph in the annotation tool, px.
@@ -72,7 +72,7 @@ class Annotation:
     split: Split | None = None
     masks: list[tuple[Path, str]] = field(default_factory=list)
     folder_class: str | None = None
-    dropped: list[Problem] = field(default_factory=list)
+    dropped: list[DataSetIssue] = field(default_factory=list)
 
     @property
     def defects(self) -> list[LabelledShape]:
@@ -97,9 +97,9 @@ class Annotation:
         return (({label for _, label in self.masks} or self.defect_labels) or stated) - {GOOD}
 
 
-def problem(place: str, text: str, name: str, cause: Cause) -> Problem:
+def problem(place: str, text: str, name: str, cause: Cause) -> DataSetIssue:
     """Creates a problem; its text gets an upper-case first letter."""
-    return Problem(place, text[:1].upper() + text[1:], name, cause)
+    return DataSetIssue(place, text[:1].upper() + text[1:], name, cause)
 
 
 class AnnotationReader:
@@ -117,7 +117,7 @@ class AnnotationReader:
         dropped: Problems of single shapes and entries, which are left out.
         notes: Sentences for the user about how files were read.
         files: The annotation files that were read.
-        splits: Name of a record → split, from files that list photographs.
+        splits: Name of an item → split, from files that list photographs.
         cache: Values that a format computes once.
     """
 
@@ -129,16 +129,16 @@ class AnnotationReader:
         self.annotator = annotator
         self._advice = advice
         self.annotations: list[Annotation] = []
-        self.problems: list[Problem] = []
-        self.dropped: list[Problem] = []
+        self.problems: list[DataSetIssue] = []
+        self.dropped: list[DataSetIssue] = []
         self.notes: list[str] = []
         self.files: list[Path] = []
         self.splits: dict[str, Split] = {}
         self.cache: dict[object, Any] = {}
 
     def name_of(self, photograph: Path) -> str:
-        """Returns the name of the record of a photograph."""
-        return record_name(self.root, photograph)
+        """Returns the name of the item of a photograph."""
+        return item_name(self.root, photograph)
 
     def related_names(self, path: Path) -> list[str]:
         """Returns the names of the photographs to which a file may belong by its own name."""
@@ -148,7 +148,7 @@ class AnnotationReader:
         self, photograph: Path, place: str, height: int = 0, width: int = 0, split: Split | None = None
     ) -> Annotation:
         """Adds the annotation of a photograph; the caller adds shapes and labels."""
-        name = record_name(self.root, photograph)
+        name = item_name(self.root, photograph)
         self.annotations.append(Annotation(photograph, name, place, height, width, split=split))
         return self.annotations[-1]
 
@@ -180,11 +180,11 @@ class AnnotationReader:
 
     @contextmanager
     def problem_at(self, place: str, *names: str, advice: str | None = None) -> Iterator[None]:
-        """Turns an error of the block into a problem at `place` of each of the records `names`.
+        """Turns an error of the block into a problem at `place` of each of the items `names`.
 
         Args:
             place: File and entry.
-            names: Records that are then left out.
+            names: Items that are then left out.
             advice: Replaces the advice of the reader.
         """
         try:
@@ -237,16 +237,14 @@ class AnnotationReader:
         """
         annotations = self.usable_annotations()
         classes = classes or class_names(label for each in annotations for label in each.defect_labels)
-        records = []
+        items = []
         for annotation in annotations:
             with self.problem_at(annotation.place, annotation.name, advice=""):
-                records.append(annotated_record(annotation, classes))
-        dataset = Dataset(
-            classes, tuple(records), tuple(self.problems), tuple(self.dropped), tuple(self.notes)
-        )
+                items.append(annotated_item(annotation, classes))
+        dataset = Dataset(classes, tuple(items), tuple(self.problems), tuple(self.dropped), tuple(self.notes))
         return assign_splits(dataset, self.root)
 
-    def _repeated(self) -> Iterator[Problem]:
+    def _repeated(self) -> Iterator[DataSetIssue]:
         by_name: dict[str, list[Annotation]] = defaultdict(list)
         for annotation in self.annotations:
             by_name[annotation.name].append(annotation)
@@ -254,11 +252,11 @@ class AnnotationReader:
             if len(group) > 1:
                 text = f"The photograph {group[0].photograph} has {len(group)} annotations. Keep one."
                 places = " and ".join(each.place for each in group)
-                yield Problem(places, text, name, Cause("two_annotations", {"places": places}))
+                yield DataSetIssue(places, text, name, Cause("two_annotations", {"places": places}))
 
 
-def annotated_record(annotation: Annotation, classes: Sequence[str]) -> Record:
-    """Creates the record of an annotation.
+def annotated_item(annotation: Annotation, classes: Sequence[str]) -> DataSetItem:
+    """Creates the item of an annotation.
 
     Raises:
         ValueError: If shapes and labels contradict each other, or masks cannot number the classes.
@@ -297,7 +295,7 @@ def annotated_record(annotation: Annotation, classes: Sequence[str]) -> Record:
         label = classes.index(str(annotation.folder_class))
     elif ignored:
         mask, values = draw_parts(annotation.place, annotation.height, annotation.width, ignored)
-    return Record(
+    return DataSetItem(
         name,
         annotation.photograph,
         mask,

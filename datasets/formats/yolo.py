@@ -210,7 +210,7 @@ def _parts(written: str) -> list[str]:
 
 
 def _listed(found: AnnotationReader, path: Path, parts: list[str]) -> Iterator[str]:
-    """Names of the records in a folder or list, whose path may be of another machine."""
+    """Names of the items in a folder or list, whose path may be of another machine."""
     if parts and parts[-1].endswith(".txt"):
         lists = [path.parent.joinpath(*parts[-count:]) for count in range(len(parts), 0, -1)]
         yield from next((_named(found, each) for each in lists if each.is_file()), ())

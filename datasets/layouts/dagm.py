@@ -23,7 +23,7 @@ from pathlib import Path
 
 from datasets.layouts.published_pairs import Found, build_dataset, pair_files
 from datasets.listing import subfolders
-from datasets.sample import Dataset, Problem, Record, Split
+from datasets.sample import Dataset, DataSetIssue, DataSetItem, Split
 from datasets.splitting import split_off_validation
 from datasets.text_file import read_text
 from segdec.errors import DatasetError
@@ -67,33 +67,35 @@ def _of_class(folder: Path, prefix: str) -> Found:
     for name, split in FOLDERS.items():
         labels = folder / name / LABELS
         if not (folder / name).is_dir():
-            found.append(Problem(str(folder), f"The folder {name} is missing. Expected {folder / name}."))
+            found.append(
+                DataSetIssue(str(folder), f"The folder {name} is missing. Expected {folder / name}.")
+            )
         elif not labels.is_dir():
             text = f"The folder {LABELS} is missing. Expected {labels / _LABELS_FILE}."
-            found.append(Problem(str(folder / name), text))
+            found.append(DataSetIssue(str(folder / name), text))
         else:
             found += _of_split(folder / name, f"{prefix}{name}", split)
     return found
 
 
 def _of_split(folder: Path, prefix: str, split: Split) -> Found:
-    """Records, named `<prefix>/0576`, and problems of one folder `Train` or `Test`."""
+    """Items, named `<prefix>/0576`, and problems of one folder `Train` or `Test`."""
     labels = folder / LABELS / _LABELS_FILE
     masks = (labels.parent, "_label.PNG")
     found = pair_files(prefix, r"\d+", (folder, ".PNG"), masks, mask_needed=False)
     try:
         defective, problems = _read_labels(labels, prefix)
     except DatasetError as error:
-        return [*found, Problem(str(labels), f"{error} Copy it from the published set.")]
+        return [*found, DataSetIssue(str(labels), f"{error} Copy it from the published set.")]
     absent = sorted(defective.keys() - {entry.name for entry in found})
     return [
         *(_labelled(entry, split, defective.get(entry.name), labels) for entry in found),
         *problems,
-        *(Problem(str(labels), f"{name}.PNG is missing.", name) for name in absent),
+        *(DataSetIssue(str(labels), f"{name}.PNG is missing.", name) for name in absent),
     ]
 
 
-def _read_labels(path: Path, prefix: str) -> tuple[dict[str, bool], list[Problem]]:
+def _read_labels(path: Path, prefix: str) -> tuple[dict[str, bool], list[DataSetIssue]]:
     """Returns whether each listed photograph is defective, by name, and a problem for each invalid line."""
     defective: dict[str, bool] = {}
     problems = []
@@ -104,15 +106,15 @@ def _read_labels(path: Path, prefix: str) -> tuple[dict[str, bool], list[Problem
             defective[f"{prefix}/{match[2]}"] = match[1] == "1"
         else:
             text = f"Invalid line '{line.strip()[:80]}'. Copy the file again from the published set."
-            problems.append(Problem(f"{path}, line {number}", text))
+            problems.append(DataSetIssue(f"{path}, line {number}", text))
     return defective, problems
 
 
 def _labelled(
-    entry: Record | Problem, split: Split, defective: bool | None, labels: Path
-) -> Record | Problem:
-    """The record with label and split, or a problem if Labels.txt does not list or contradicts it."""
-    if isinstance(entry, Problem):
+    entry: DataSetItem | DataSetIssue, split: Split, defective: bool | None, labels: Path
+) -> DataSetItem | DataSetIssue:
+    """The item with label and split, or a problem if Labels.txt does not list or contradicts it."""
+    if isinstance(entry, DataSetIssue):
         return entry
     masked = entry.mask_file is not None
     if defective == masked:
@@ -124,4 +126,4 @@ def _labelled(
             f"{labels} labels it {'defective' if defective else 'good'}, but its mask "
             f"{'exists' if masked else 'is missing'}. Copy both again from the published set."
         )
-    return Problem(str(entry.image_file), text, entry.name)
+    return DataSetIssue(str(entry.image_file), text, entry.name)

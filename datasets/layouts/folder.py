@@ -33,7 +33,7 @@ from pathlib import Path
 from datasets.annotations.labels import DEFECT, GOOD, class_names
 from datasets.causes import Cause
 from datasets.formats.annotation_files import FORMATS, Readers, read_annotation_files
-from datasets.formats.annotation_reader import Annotation, annotated_record, problem
+from datasets.formats.annotation_reader import Annotation, annotated_item, problem
 from datasets.formats.voc import is_class_mask
 from datasets.formats.yolo import NAME_FILES, YAML_SUFFIXES
 from datasets.layouts.class_folders import MASKS, ClassFolders
@@ -44,7 +44,7 @@ from datasets.layouts.mask_labels import label_by_masks
 from datasets.layouts.mask_pairing import MaskPairing
 from datasets.layouts.unlabelled import resolve_unlabelled
 from datasets.problems import list_names
-from datasets.sample import Dataset, Problem, Record
+from datasets.sample import Dataset, DataSetIssue, DataSetItem
 from datasets.splitting import assign_own_splits
 from datasets.supervision import apply_supervision
 from segdec.runtime.label_names import is_ignored
@@ -66,11 +66,11 @@ def index(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: str | Non
         DatasetError: If a folder cannot be listed, photographs are missing, nothing states which photographs
             are good, or a text file is invalid.
     """
-    return assign_own_splits(list_records(root, formats, annotator), find_folder(root))
+    return assign_own_splits(list_items(root, formats, annotator), find_folder(root))
 
 
-def list_records(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: str | None = None) -> Dataset:
-    """Lists the records with the splits that folders and annotation files state.
+def list_items(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: str | None = None) -> Dataset:
+    """Lists the items with the splits that folders and annotation files state.
 
     Arguments and errors are those of `index`.
     """
@@ -93,7 +93,7 @@ def list_records(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: st
 
 def _combine(
     contents: FolderContents, mask_files: Sequence[Path], readers: Readers
-) -> tuple[list[Annotation], list[Problem], list[str]]:
+) -> tuple[list[Annotation], list[DataSetIssue], list[str]]:
     """What folders, masks and annotation files state about each photograph; also problems and notes."""
     named, problems = contents.photographs, [*contents.problems]
     annotations = _one_for_each(readers, problems)
@@ -132,23 +132,23 @@ def _combine(
     return combined, problems, [*notes, *more]
 
 
-def _build(annotations: Sequence[Annotation], problems: Sequence[Problem]) -> Dataset:
+def _build(annotations: Sequence[Annotation], problems: Sequence[DataSetIssue]) -> Dataset:
     """The data set; contradictions within an annotation become problems."""
     names = class_names(label for each in annotations for label in each.classes)
     names = names if len(names) > 1 else (GOOD, DEFECT)
-    found: list[Record | Problem] = []
+    found: list[DataSetItem | DataSetIssue] = []
     for each in annotations:
         try:
-            found.append(annotated_record(each, names))
+            found.append(annotated_item(each, names))
         except ValueError as error:
             found.append(problem(each.place, f"{error}.", each.name, Cause("annotation_contradiction")))
-    dataset = Dataset(names, (), tuple(problems)).with_records(found)
+    dataset = Dataset(names, (), tuple(problems)).with_items(found)
     unstated = {each.name for each in annotations if each.folder_class is None}
     by_pixels = {each.name for each in annotations if each.masks or len(each.defect_labels) > 1}
     return label_by_masks(dataset, unstated & by_pixels)
 
 
-def _one_for_each(readers: Readers, problems: list[Problem]) -> dict[str, Annotation]:
+def _one_for_each(readers: Readers, problems: list[DataSetIssue]) -> dict[str, Annotation]:
     """The annotation of each photograph by name; those of several files become problems."""
     annotations: dict[str, Annotation] = {}
     for reader in readers.values():
@@ -157,7 +157,7 @@ def _one_for_each(readers: Readers, problems: list[Problem]) -> dict[str, Annota
                 places = f"{other.place} and {each.place}"
                 text = f"The photograph {each.photograph} has 2 annotations: {places}. Keep one."
                 cause = Cause("two_annotations", {"places": places})
-                problems.append(Problem(each.place, text, each.name, cause))
+                problems.append(DataSetIssue(each.place, text, each.name, cause))
     return annotations
 
 
@@ -190,27 +190,27 @@ def _describe_masks(annotations: Sequence[Annotation]) -> list[str]:
 
 def _without_unmasked(dataset: Dataset, root: Path) -> Dataset:
     """Turns defective photographs without a mask into problems, unless their supervision is `label`."""
-    unmasked = [record for record in dataset.records if _is_unmasked(record)]
-    number, of_folder = (Counter(map(_folder, records)) for records in (unmasked, dataset.records))
+    unmasked = [item for item in dataset.items if _is_unmasked(item)]
+    number, of_folder = (Counter(map(_folder, items)) for items in (unmasked, dataset.items))
     whole = sorted(name for name in number if name and number[name] == of_folder[name])
 
-    def check(record: Record) -> Record | Problem:
-        if not _is_unmasked(record):
-            return record
-        lines = [f"'label  {name}'" for name in (whole if _folder(record) in whole else [record.name])]
+    def check(item: DataSetItem) -> DataSetItem | DataSetIssue:
+        if not _is_unmasked(item):
+            return item
+        lines = [f"'label  {name}'" for name in (whole if _folder(item) in whole else [item.name])]
         text = (
-            f"The photograph {record.image_file} is defective but has no mask. Draw "
-            f"{root / MASKS / record.name}.png, move the photograph to '{GOOD}', or, to use the class alone, "
+            f"The photograph {item.image_file} is defective but has no mask. Draw "
+            f"{root / MASKS / item.name}.png, move the photograph to '{GOOD}', or, to use the class alone, "
             f"add to {root / SUPERVISION_FILE}: {', '.join(lines)}."
         )
-        return Problem(str(record.image_file), text, record.name, Cause("photograph_without_mask"))
+        return DataSetIssue(str(item.image_file), text, item.name, Cause("photograph_without_mask"))
 
-    return dataset.with_records(map(check, dataset.records))
-
-
-def _is_unmasked(record: Record) -> bool:
-    return record.label > 0 and record.mask_file is None and record.supervision != "label"
+    return dataset.with_items(map(check, dataset.items))
 
 
-def _folder(record: Record) -> str:
-    return record.name.rpartition("/")[0]
+def _is_unmasked(item: DataSetItem) -> bool:
+    return item.label > 0 and item.mask_file is None and item.supervision != "label"
+
+
+def _folder(item: DataSetItem) -> str:
+    return item.name.rpartition("/")[0]

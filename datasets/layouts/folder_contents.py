@@ -8,9 +8,9 @@ from datasets.annotations.labels import GOOD
 from datasets.causes import Cause, CodedDatasetError
 from datasets.formats.annotation_files import SUFFIXES
 from datasets.layouts.mask_pairing import separate_masks
-from datasets.listing import UNSUPPORTED_SUFFIXES, files_below, record_name, subfolders
+from datasets.listing import UNSUPPORTED_SUFFIXES, files_below, item_name, subfolders
 from datasets.problems import list_names
-from datasets.sample import Problem
+from datasets.sample import DataSetIssue
 from segdec.errors import DatasetError
 from segdec.images import SUFFIXES as PHOTOGRAPH_SUFFIXES
 
@@ -39,7 +39,7 @@ class FolderContents:
     photographs: dict[str, Path]
     masks: Sequence[Path]
     texts: Sequence[Path]
-    problems: tuple[Problem, ...]
+    problems: tuple[DataSetIssue, ...]
     notes: tuple[str, ...]
     advice: str
 
@@ -96,7 +96,7 @@ def _check_one_product(root: Path) -> None:
         )
 
 
-def _unsupported(folder: Path, files: Sequence[Path], photographs: Sequence[Path]) -> Iterator[Problem]:
+def _unsupported(folder: Path, files: Sequence[Path], photographs: Sequence[Path]) -> Iterator[DataSetIssue]:
     """Problems of photographs of other types, unless a converted one is beside them."""
     converted = {path.with_suffix("") for path in photographs}
     types = ", ".join(sorted(PHOTOGRAPH_SUFFIXES))
@@ -104,7 +104,7 @@ def _unsupported(folder: Path, files: Sequence[Path], photographs: Sequence[Path
         if path.suffix.lower() in UNSUPPORTED_SUFFIXES and path.with_suffix("") not in converted:
             text = f"{path} has an unsupported type. Expected {types}: convert or remove it."
             cause = Cause("unsupported_file", {"file": str(path), "types": types})
-            yield Problem(str(path), text, record_name(folder, path), cause)
+            yield DataSetIssue(str(path), text, item_name(folder, path), cause)
 
 
 def _is_converted(picture: Path) -> bool:
@@ -122,13 +122,13 @@ def _describe_unread(pictures: Sequence[Path], unread: Sequence[str]) -> list[st
     ]
 
 
-def _by_name(folder: Path, photographs: Sequence[Path], problems: list[Problem]) -> dict[str, Path]:
+def _by_name(folder: Path, photographs: Sequence[Path], problems: list[DataSetIssue]) -> dict[str, Path]:
     """The photographs by name; equal names become problems."""
     named: dict[str, Path] = {}
     for path in photographs:
-        name = record_name(folder, path)
+        name = item_name(folder, path)
         if (other := named.setdefault(name, path)) != path:
             text = f"Two photographs have the name '{name}': {other} and {path}. Rename one of them."
             cause = Cause("same_photograph_name", {"file": str(path), "other": str(other)})
-            problems.append(Problem(str(path), text, name, cause))
+            problems.append(DataSetIssue(str(path), text, name, cause))
     return named

@@ -1,4 +1,4 @@
-"""KolektorSDD in its native layout: 399 photographs of 50 items, 52 of them with a defect.
+"""KolektorSDD in its native layout: 399 photographs of 50 commutators, 52 of them with a defect.
 
     root/kos01/Part0.jpg           grey, 500 pixels wide and 1235 to 1285 high
     root/kos01/Part0_label.bmp     its mask, above 0 for a defect (one mask also has 85); empty if good
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from datasets.layouts.published_pairs import build_dataset, pair_files, read_masks
 from datasets.listing import subfolders
-from datasets.sample import Dataset, Record
+from datasets.sample import Dataset, DataSetItem
 from segdec.errors import DatasetError
 
 CLASSES = ("good", "defect")
@@ -26,19 +26,19 @@ EXTRA_COPY = "kos21/Part7"
 
 
 def index(root: Path) -> Dataset:
-    """Lists the photographs below `root` without a split; each item (`kos01`) is a group.
+    """Lists the photographs below `root` without a split; each commutator (`kos01`) is a group.
 
     The label is 1 if the full-size mask holds a value above 0. Problems are photographs without a mask, masks
     without a photograph, and unreadable masks.
 
     Raises:
-        DatasetError: If the root cannot be listed or holds no item.
+        DatasetError: If the root cannot be listed or holds no folder of a commutator.
     """
-    items = [folder for folder in subfolders(root) if re.fullmatch(r"kos\d+", folder.name)]
+    folders = [folder for folder in subfolders(root) if re.fullmatch(r"kos\d+", folder.name)]
     found = [
         entry
-        for item in items
-        for entry in pair_files(item.name, r"Part\d+", (item, ".jpg"), (item, "_label.bmp"))
+        for commutator in folders
+        for entry in pair_files(commutator.name, r"Part\d+", (commutator, ".jpg"), (commutator, "_label.bmp"))
         if entry.name != EXTRA_COPY
     ]
     if not found:
@@ -49,5 +49,5 @@ def index(root: Path) -> Dataset:
     return build_dataset(CLASSES, read_masks(found, _labelled))
 
 
-def _labelled(record: Record, marks_defect: bool) -> Record:
-    return replace(record, label=int(marks_defect), group=record.name.partition("/")[0])
+def _labelled(item: DataSetItem, marks_defect: bool) -> DataSetItem:
+    return replace(item, label=int(marks_defect), group=item.name.partition("/")[0])

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from datasets.layouts.published_pairs import Found, build_dataset, pair_files, read_masks
 from datasets.listing import subfolders
-from datasets.sample import Dataset, Record, Split
+from datasets.sample import Dataset, DataSetItem, Split
 from datasets.splitting import split_off_validation
 from segdec.errors import DatasetError
 
@@ -50,5 +50,5 @@ def index(root: Path) -> Dataset:
     return split_off_validation(build_dataset(CLASSES, read_masks(pairs, _labelled)))
 
 
-def _labelled(record: Record, marks_defect: bool) -> Record:
-    return replace(record, label=int(marks_defect), split=FOLDERS[record.name.partition("/")[0]])
+def _labelled(item: DataSetItem, marks_defect: bool) -> DataSetItem:
+    return replace(item, label=int(marks_defect), split=FOLDERS[item.name.partition("/")[0]])

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from datasets.layouts.published_pairs import Found, build_dataset, pair_files, read_masks
 from datasets.listing import subfolders
-from datasets.sample import Dataset, Problem, Record
+from datasets.sample import Dataset, DataSetIssue, DataSetItem
 from datasets.splitting import default_split
 from segdec.errors import DatasetError
 
@@ -66,7 +66,7 @@ def index(root: Path) -> Dataset:
             f"{root / 'MT_Blowhole' / _IMAGES} and so on: give their parent folder."
         )
     classes = (GOOD, *(_class_name(name) for name in defects))
-    groups = _groups(entry.name for entry in pairs if isinstance(entry, Record))
+    groups = _groups(entry.name for entry in pairs if isinstance(entry, DataSetItem))
     found = read_masks(pairs, lambda *entry: _labelled(classes, groups, *entry))
     return default_split(build_dataset(classes, found))
 
@@ -78,7 +78,7 @@ def _class_name(folder: str) -> str:
 def _pairs(folder: Path) -> Found:
     images = folder / _IMAGES
     if not images.is_dir():
-        return [Problem(str(folder), f"The folder holds no photographs. Expected them in {images}.")]
+        return [DataSetIssue(str(folder), f"The folder holds no photographs. Expected them in {images}.")]
     prefix, mask_needed = f"{folder.name}/{_IMAGES}", folder.name != FREE
     return pair_files(
         prefix, ".+", (images, ".jpg"), (images, ".png"), threshold=MASK_THRESHOLD, mask_needed=mask_needed
@@ -113,19 +113,19 @@ def _groups(names: Iterable[str]) -> dict[str, str]:
 
 
 def _labelled(
-    classes: tuple[str, ...], groups: dict[str, str], record: Record, marks_defect: bool
-) -> Record | Problem:
-    folder = record.name.partition("/")[0]
-    if record.name not in groups:
+    classes: tuple[str, ...], groups: dict[str, str], item: DataSetItem, marks_defect: bool
+) -> DataSetItem | DataSetIssue:
+    folder = item.name.partition("/")[0]
+    if item.name not in groups:
         text = "The name has no number. Expected exp<exposure>_num_<number>.jpg: restore the published name."
-        return Problem(str(record.image_file), text, record.name)
-    record = replace(record, label=classes.index(_class_name(folder)), group=groups[record.name])
+        return DataSetIssue(str(item.image_file), text, item.name)
+    item = replace(item, label=classes.index(_class_name(folder)), group=groups[item.name])
     if marks_defect == (folder != FREE):
-        return record
+        return item
     if folder == _EMPTY_MASKS:
-        return replace(record, mask_file=None, supervision="label")
+        return replace(item, mask_file=None, supervision="label")
     text = (
         f"The mask marks {'a' if marks_defect else 'no'} defect (a value above {MASK_THRESHOLD}), but it is "
         f"in {folder}. Copy it again from the published set, or remove both files."
     )
-    return Problem(str(record.mask_file), text, record.name)
+    return DataSetIssue(str(item.mask_file), text, item.name)

@@ -39,7 +39,7 @@ from datasets.causes import Cause
 from datasets.file_bounds import FileOutsideError, outside_problem
 from datasets.formats.annotation_reader import problem
 from datasets.layouts.manifest_row import ManifestRow, read_name, read_row
-from datasets.sample import IGNORED, Dataset, MaskValues, Problem, Record
+from datasets.sample import IGNORED, Dataset, DataSetIssue, DataSetItem, MaskValues
 from datasets.splitting import SPLIT_WORDS, assign_splits
 from datasets.text_file import UTF8, read_annotation_text, read_text
 from segdec.errors import DatasetError
@@ -88,18 +88,18 @@ def index(root: Path, bounds: Path | None = None) -> Dataset:
         _check_good(path, {row.label for row in kept})
     classes = known or class_names(row.label for row in kept)
     classes = classes if len(classes) > 1 else (GOOD, DEFECT)
-    records = tuple(_record(row, classes) for row in sorted(kept, key=lambda row: row.name))
+    items = tuple(_item(row, classes) for row in sorted(kept, key=lambda row: row.name))
     dropped = tuple(_problem(path, [row.line], f"{text}.", row.name) for row in kept for text in row.dropped)
     encoding = read_annotation_text(path)[1]
     notes = () if encoding == UTF8 else (f"{path} is not UTF-8; it was read as {encoding}.",)
-    return assign_splits(Dataset(classes, records, tuple(problems), dropped, notes), path.parent)
+    return assign_splits(Dataset(classes, items, tuple(problems), dropped, notes), path.parent)
 
 
-def _record(row: ManifestRow, classes: tuple[str, ...]) -> Record:
+def _item(row: ManifestRow, classes: tuple[str, ...]) -> DataSetItem:
     label = classes.index(row.label)
     split, fold = SPLIT_WORDS[row.split] if row.split else (None, None)
     values = class_values(classes) if row.class_valued else None
-    return Record(
+    return DataSetItem(
         row.name,
         row.image,
         row.mask,
@@ -151,7 +151,9 @@ def _read_classes(path: Path) -> tuple[str, ...]:
     return (GOOD, *(names or [DEFECT]))
 
 
-def _unknown_labels(path: Path, rows: Sequence[ManifestRow], known: tuple[str, ...]) -> Iterator[Problem]:
+def _unknown_labels(
+    path: Path, rows: Sequence[ManifestRow], known: tuple[str, ...]
+) -> Iterator[DataSetIssue]:
     for row in rows:
         if row.label not in known:
             text = (
@@ -161,7 +163,7 @@ def _unknown_labels(path: Path, rows: Sequence[ManifestRow], known: tuple[str, .
             yield _problem(path, [row.line], text, row.name)
 
 
-def _unknown_values(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
+def _unknown_values(path: Path, rows: Sequence[ManifestRow]) -> Iterator[DataSetIssue]:
     """Yields a problem for masks of classes without a list that numbers them."""
     for row in rows:
         if row.class_valued:
@@ -172,7 +174,7 @@ def _unknown_values(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem
             yield _problem(path, [row.line], text, row.name)
 
 
-def _labels_by_case(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
+def _labels_by_case(path: Path, rows: Sequence[ManifestRow]) -> Iterator[DataSetIssue]:
     """Yields a problem for labels that differ from a more frequent one only by case."""
     counts = Counter(row.label for row in rows)
     spellings: dict[str, str] = {}
@@ -200,7 +202,7 @@ def _check_good(path: Path, labels: set[str]) -> None:
 # === Several lines ===
 
 
-def _listed_twice(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
+def _listed_twice(path: Path, rows: Sequence[ManifestRow]) -> Iterator[DataSetIssue]:
     named: set[str] = set()
     for same in _shared(rows, lambda row: row.image.resolve()):
         labels = sorted({row.label for row in same})
@@ -221,7 +223,7 @@ def _listed_twice(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
             yield _problem(path, [row.line for row in same], text, same[0].name)
 
 
-def _split_groups(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
+def _split_groups(path: Path, rows: Sequence[ManifestRow]) -> Iterator[DataSetIssue]:
     for same in _shared([row for row in rows if row.split], lambda row: row.group):
         first = {row.split: row for row in reversed(same)}
         if len(first) > 1:
@@ -242,6 +244,6 @@ def _shared(
     return (same for same in found.values() if len(same) > 1)
 
 
-def _problem(path: Path, lines: Sequence[int], text: str, name: str) -> Problem:
+def _problem(path: Path, lines: Sequence[int], text: str, name: str) -> DataSetIssue:
     place = f"{path}, line{'s' if len(lines) > 1 else ''} {' and '.join(map(str, lines))}"
     return problem(place, text, name, Cause("manifest_line"))

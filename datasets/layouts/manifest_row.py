@@ -26,7 +26,7 @@ Word = TypeVar("Word", bound=str)
 
 @dataclass(frozen=True)
 class ManifestRow:
-    """One photograph of a manifest; it becomes a `Record` when all classes are known."""
+    """One photograph of a manifest; it becomes a `DataSetItem` when all classes are known."""
 
     line: int
     name: str
@@ -93,7 +93,7 @@ def read_row(line: int, values: Values, manifest: Path, name: str, bounds: Path 
 
 
 def read_name(values: Values, folder: Path) -> str:
-    """Returns the name of the record; ValueError if there is neither a name nor an image."""
+    """Returns the name of the item; ValueError if there is neither a name nor an image."""
     given, image = _text(values, "name"), _text(values, "image")
     if given:
         return given

@@ -11,7 +11,7 @@ from datasets.annotations.labels import GOOD, is_any_defect
 from datasets.causes import Cause
 from datasets.layouts.class_folders import MASKS, distinctive_parts, find_mask_folders
 from datasets.listing import comparison_key
-from datasets.sample import Problem
+from datasets.sample import DataSetIssue
 from segdec.errors import ImageError
 from segdec.images import decode_mask_values, read_file
 from segdec.runtime.label_names import is_ignored
@@ -93,7 +93,7 @@ class MaskPairing:
             self._by_stem[comparison_key(path.stem)].append(name)
             self._parts[name] = distinctive_parts(path.parent.relative_to(root))
 
-    def pair(self, masks: Iterable[Path], problems: list[Problem]) -> dict[str, list[MaskFile]]:
+    def pair(self, masks: Iterable[Path], problems: list[DataSetIssue]) -> dict[str, list[MaskFile]]:
         """Returns the masks of each photograph by its name; the others become problems.
 
         Problems are masks of no photograph or of several, and masks of a lossy type. Those in a folder
@@ -111,7 +111,7 @@ class MaskPairing:
                 text = f"The mask {path} has a lossy type, which changes values. Expected one of "
                 text += f"{', '.join(sorted(SUFFIXES))}: draw it again and save it as PNG."
                 cause = Cause("mask_lossy", {"mask": str(path), "types": ", ".join(sorted(SUFFIXES))})
-                problems.append(Problem(str(path), text, owners[0], cause))
+                problems.append(DataSetIssue(str(path), text, owners[0], cause))
             else:
                 stated = folder.name if ignored else self._stated_class(path, parts, owners[0])
                 found[owners[0]].append(MaskFile(path, stated))
@@ -153,7 +153,7 @@ class MaskPairing:
         stated = self._classes[name]
         return stated is None or is_any_defect(stated)
 
-    def _unpaired(self, path: Path, owners: list[str]) -> Iterator[Problem]:
+    def _unpaired(self, path: Path, owners: list[str]) -> Iterator[DataSetIssue]:
         """Yields a problem for a mask without a photograph, or for each of several possible photographs."""
         if not owners:
             stem = _possible_stems(path.stem)[-1]
@@ -162,7 +162,7 @@ class MaskPairing:
                 "add it, or remove the mask."
             )
             cause = Cause("mask_without_photograph", {"mask": str(path), "stem": stem})
-            yield Problem(str(path), text, cause=cause)
+            yield DataSetIssue(str(path), text, cause=cause)
         named = " or ".join(str(self._photographs[name]) for name in owners)
         for name in owners:
             folder = str(self._root / MASKS / owners[0])
@@ -172,7 +172,7 @@ class MaskPairing:
             )
             values = {"mask": str(path), "photographs": ", ".join(owners), "folder": folder}
             cause = Cause("mask_of_several", values)
-            yield Problem(str(self._photographs[name]), text, name, cause)
+            yield DataSetIssue(str(self._photographs[name]), text, name, cause)
 
 
 def _possible_stems(stem: str) -> list[str]:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from datasets.causes import cause_of
 from datasets.listing import files
-from datasets.sample import Dataset, Problem, Record
+from datasets.sample import Dataset, DataSetIssue, DataSetItem
 from segdec.errors import ImageError
 from segdec.images import decode_mask, read_file
 
-Found = list[Record | Problem]
+Found = list[DataSetItem | DataSetIssue]
 
 
 def pair_files(
@@ -26,15 +26,15 @@ def pair_files(
     """Pairs photographs and masks with the same stem.
 
     Args:
-        prefix: Records are named `<prefix>/<stem>`.
+        prefix: Items are named `<prefix>/<stem>`.
         stem: Regular expression of the stems; other files are ignored.
         photographs: Folder of the photographs, and the end of their file names after the stem.
         masks: The same for masks.
-        threshold: `mask_threshold` of the records.
+        threshold: `mask_threshold` of the items.
         mask_needed: Whether a photograph without a mask is a problem.
 
     Returns:
-        A record of class 0 for each pair, in its own group, and a problem for each file without the other.
+        An item of class 0 for each pair, in its own group, and a problem for each file without the other.
     """
     stems, masked = _stems(stem, *photographs), _stems(stem, *masks)
     found: Found = []
@@ -43,11 +43,11 @@ def pair_files(
         if key not in stems:
             found.append(_missing("photograph", photograph, "mask", mask, name))
         elif key in masked:
-            found.append(Record(name, photograph, mask, 0, name, mask_threshold=threshold))
+            found.append(DataSetItem(name, photograph, mask, 0, name, mask_threshold=threshold))
         elif mask_needed:
             found.append(_missing("mask", mask, "photograph", photograph, name))
         else:
-            found.append(Record(name, photograph, None, 0, name, mask_threshold=threshold))
+            found.append(DataSetItem(name, photograph, None, 0, name, mask_threshold=threshold))
     return found
 
 
@@ -62,43 +62,43 @@ def _file(place: tuple[Path, str], stem: str) -> Path:
     return folder / f"{stem}{end}"
 
 
-def _missing(what: str, expected: Path, other: str, path: Path, name: str) -> Problem:
+def _missing(what: str, expected: Path, other: str, path: Path, name: str) -> DataSetIssue:
     text = f"The {other} has no {what}. Expected {expected}: copy it from the published set, or remove the"
-    return Problem(str(path), f"{text} {other}.", name)
+    return DataSetIssue(str(path), f"{text} {other}.", name)
 
 
-def read_masks(found: Found, label: Callable[[Record, bool], Record | Problem]) -> Found:
-    """Reads the masks of the records in parallel; unreadable ones become problems.
+def read_masks(found: Found, label: Callable[[DataSetItem, bool], DataSetItem | DataSetIssue]) -> Found:
+    """Reads the masks of the items in parallel; unreadable ones become problems.
 
     Args:
-        found: Records and problems; problems are returned unchanged.
-        label: Completes a record; the second argument is whether its mask marks a defect.
+        found: Items and problems; problems are returned unchanged.
+        label: Completes an item; the second argument is whether its mask marks a defect.
     """
 
-    def read(entry: Record | Problem) -> Record | Problem:
-        if isinstance(entry, Problem):
+    def read(entry: DataSetItem | DataSetIssue) -> DataSetItem | DataSetIssue:
+        if isinstance(entry, DataSetIssue):
             return entry
         mask, threshold = entry.mask_file, entry.mask_threshold or 0
         try:
             defect = mask is not None and decode_mask(read_file(mask), str(mask), threshold=threshold).any()
             return label(entry, bool(defect))
         except ImageError as error:
-            return Problem(str(entry.mask_file), str(error), entry.name, cause_of(error))
+            return DataSetIssue(str(entry.mask_file), str(error), entry.name, cause_of(error))
 
     with ThreadPoolExecutor() as pool:
         return list(pool.map(read, found))
 
 
-def build_dataset(classes: tuple[str, ...], found: Iterable[Record | Problem]) -> Dataset:
-    """Builds the sorted data set without the records that are named in a problem."""
-    records: list[Record] = []
-    problems: list[Problem] = []
+def build_dataset(classes: tuple[str, ...], found: Iterable[DataSetItem | DataSetIssue]) -> Dataset:
+    """Builds the sorted data set without the items that are named in a problem."""
+    items: list[DataSetItem] = []
+    problems: list[DataSetIssue] = []
     for entry in found:
-        if isinstance(entry, Record):
-            records.append(entry)
+        if isinstance(entry, DataSetItem):
+            items.append(entry)
         else:
             problems.append(entry)
     broken = {problem.name for problem in problems}
-    records.sort(key=lambda record: record.name)
+    items.sort(key=lambda item: item.name)
     problems.sort(key=lambda problem: problem.place)
-    return Dataset(classes, tuple(r for r in records if r.name not in broken), tuple(problems))
+    return Dataset(classes, tuple(r for r in items if r.name not in broken), tuple(problems))

@@ -1,17 +1,17 @@
 """TFRecord shards with an index, as `python -m datasets pack` writes them: in a folder or in a bucket.
 
     root/index.json                       written last: classes, shards, digest of the table
-    root/records.table                    location and digests of each record
-    root/train-00000-of-00004.tfrecord    each record: photograph file, mask file, name
+    root/records.table                    location and digests of each item
+    root/train-00000-of-00004.tfrecord    each item: photograph file, mask file, name
 
-The records keep name, label, group, split, supervision and mask threshold of the original layout, and can be
+The items keep name, label, group, split, supervision and mask threshold of the original layout, and can be
 read in any order.
 """
 
 from datasets import file_systems
 from datasets.sample import Dataset
 from datasets.sharding.shard_index import read_index
-from datasets.sharding.shard_records import ShardRecords
+from datasets.sharding.shard_items import ShardItems
 from segdec.errors import DatasetError
 
 
@@ -33,4 +33,4 @@ def index(root: str) -> Dataset:
                 f"The shard {place} {arrived}. Expected {shard.bytes} bytes: copy it again, or pack the set "
                 "again."
             )
-    return Dataset(found.classes, ShardRecords(found.records, places))
+    return Dataset(found.classes, ShardItems(found.items, places))

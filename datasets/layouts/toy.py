@@ -128,10 +128,10 @@ def write_toy(
             for number in progress(range(count)):
                 sample = make_sample(number, seed=seed, size=size, classes=classes, surface=surface)
                 _write_sample(root, sample)
-            records = default_split(folder.list_records(root), seed=seed).records
+            items = default_split(folder.list_items(root), seed=seed).items
             comment = f"{MARK}: {count} samples of {size}×{size} pixels, {classes} classes, seed {seed}"
             comment += "" if surface == BRUSHED else f", {surface}"
-            write_splits(root / SPLITS_FILE, records, comment=comment)
+            write_splits(root / SPLITS_FILE, items, comment=comment)
     except OSError as error:
         raise DatasetError(
             f"The toy set cannot be written to {out} ({error}). Choose another folder."

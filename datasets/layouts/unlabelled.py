@@ -7,9 +7,9 @@ from pathlib import Path
 from datasets.annotations.labels import DEFECT, GOOD
 from datasets.causes import Cause, CodedDatasetError
 from datasets.formats.annotation_files import FORMATS
-from datasets.listing import photographs_below, record_name
+from datasets.listing import item_name, photographs_below
 from datasets.problems import list_names
-from datasets.sample import Dataset, Problem, Record
+from datasets.sample import Dataset, DataSetIssue, DataSetItem
 from segdec.images import SUFFIXES
 
 IGNORE = "ignore"
@@ -24,7 +24,7 @@ def list_photographs(root: Path) -> Dataset:
     Raises:
         DatasetError: If a folder cannot be listed, or has no photographs.
     """
-    found = [(record_name(root, path), path) for path in photographs_below(root)]
+    found = [(item_name(root, path), path) for path in photographs_below(root)]
     if not found:
         types = ", ".join(sorted(SUFFIXES))
         raise CodedDatasetError(
@@ -32,7 +32,9 @@ def list_photographs(root: Path) -> Dataset:
         )
     counts = Counter(name for name, _ in found)
     named = ((name if counts[name] == 1 else f"{name}{path.suffix}", path) for name, path in found)
-    return Dataset((IGNORE,), tuple(Record(name, path, None, 0, group=name) for name, path in sorted(named)))
+    return Dataset(
+        (IGNORE,), tuple(DataSetItem(name, path, None, 0, group=name) for name, path in sorted(named))
+    )
 
 
 def resolve_unlabelled(
@@ -44,7 +46,7 @@ def resolve_unlabelled(
     has_problems: bool,
     has_orphans: bool,
     advice: str,
-) -> tuple[list[Problem], set[str], list[str]]:
+) -> tuple[list[DataSetIssue], set[str], list[str]]:
     """Decides about photographs without a class.
 
     They are good beside photographs with annotations of a tool that writes files only for photographs with
@@ -96,12 +98,12 @@ def _count(names: Collection[str]) -> str:
     return f"Photographs without an annotation: {list_names(list(names))}"
 
 
-def _problem(root: Path, name: str, path: Path) -> Problem:
+def _problem(root: Path, name: str, path: Path) -> DataSetIssue:
     text = (
         f"The photograph {path} has no class: it is in no class folder and has neither a mask nor an "
         f"annotation. Move it to '{GOOD}' or to the folder of its defect in {root}."
     )
-    return Problem(str(path), text, name, Cause("photograph_without_class"))
+    return DataSetIssue(str(path), text, name, Cause("photograph_without_class"))
 
 
 def _describe_no_class(root: Path, count: int) -> str:

@@ -10,7 +10,7 @@ from datasets.problems import raise_if_problems
 from datasets.reading import read_files
 from datasets.sample import Dataset
 from datasets.shard_file import FOOTER_BYTES, HEADER_BYTES, MASK, NAME, PHOTOGRAPH, encode_record
-from datasets.sharding.record_table import PackedRecord, RecordTable
+from datasets.sharding.item_table import ItemTable, PackedItem
 from datasets.sharding.shard_index import (
     INDEX_FILE,
     TABLE_FILE,
@@ -36,21 +36,21 @@ def pack(
     max_pixels: int = DEFAULT_MAX_PIXELS,
     advance: Callable[[], object] = lambda: None,
 ) -> ShardIndex:
-    """Writes the records of `dataset` that have a split to `out`, atomically.
+    """Writes the items of `dataset` that have a split to `out`, atomically.
 
     Each shard of a split holds an equal part of each class, in an order that depends only on the names.
-    Records that were not checked yet (see `datasets.checking`) are checked first.
+    Items that were not checked yet (see `datasets.checking`) are checked first.
 
     Args:
-        dataset: The records.
+        dataset: The items.
         out: Folder to create, or a URL that TensorFlow can write.
         shard_mb: Approximate size of a shard, MB.
         overwrite: Replace shards at `out`; a folder with other content is never replaced.
         max_pixels: Limit on height × width of photographs and masks.
-        advance: Called after each record.
+        advance: Called after each item.
 
     Raises:
-        DatasetError: If no record has a split, the data set has problems (lists all), or `out` exists or
+        DatasetError: If no item has a split, the data set has problems (lists all), or `out` exists or
             cannot be written.
         MissingExtraError: If TensorFlow is not installed.
     """
@@ -66,8 +66,8 @@ def pack(
     shards = plan_shards(checked, shard_mb * 1_000_000)
     with _new_set(out, overwrite) as folder:
         written = [_write_shard(folder, shard, max_pixels, advance) for shard in shards]
-        records = RecordTable.from_records(entry for _, entries in written for entry in entries)
-        index = ShardIndex(dataset.classes, tuple(shard for shard, _ in written), records)
+        items = ItemTable.from_items(entry for _, entries in written for entry in entries)
+        index = ShardIndex(dataset.classes, tuple(shard for shard, _ in written), items)
         write_index(folder, index)
     return index
 
@@ -89,7 +89,7 @@ def check_output(dataset: Dataset, out: str, *, overwrite: bool) -> None:
             f"{out} exists and has no readable shards, so it is not replaced. Choose another path, or "
             "remove it."
         ) from error
-    if any(str(record.image_file).startswith(file_systems.join(out, "")) for record in dataset.records):
+    if any(str(item.image_file).startswith(file_systems.join(out, "")) for item in dataset.items):
         raise DatasetError(f"{out} holds the shards that would be packed. Choose another path.")
 
 
@@ -123,22 +123,22 @@ def _remove_set(out: str) -> None:
 
 def _write_shard(
     folder: str, shard: PlannedShard, max_pixels: int, advance: Callable[[], object]
-) -> tuple[PackedShard, list[PackedRecord]]:
+) -> tuple[PackedShard, list[PackedItem]]:
     place = file_systems.join(folder, shard.name)
-    entries: list[PackedRecord] = []
+    entries: list[PackedItem] = []
     end = 0
     with file_systems.record_writer(place) as write:
-        for record in shard.records:
-            files = read_files(record, max_pixels=max_pixels)
-            if record.shape is None or files.digests() != record.digests:
+        for item in shard.items:
+            files = read_files(item, max_pixels=max_pixels)
+            if item.shape is None or files.digests() != item.digests:
                 raise DatasetError(
-                    f"{record.image_file} or its mask has changed since the check. Pack again when no other "
+                    f"{item.image_file} or its mask has changed since the check. Pack again when no other "
                     "program writes to the data set."
                 )
-            features = {NAME: record.name.encode(), PHOTOGRAPH: files.photograph}
+            features = {NAME: item.name.encode(), PHOTOGRAPH: files.photograph}
             data = encode_record(features if files.mask is None else {**features, MASK: files.mask})
             write(data)
-            entries.append(PackedRecord(record, shard.number, end, HEADER_BYTES + len(data) + FOOTER_BYTES))
+            entries.append(PackedItem(item, shard.number, end, HEADER_BYTES + len(data) + FOOTER_BYTES))
             end += entries[-1].bytes
             advance()
     size = file_systems.size(place)

@@ -1,7 +1,7 @@
 """The index of a set of shards: the location and the digest of each file.
 
 index.json     classes, shards, size and digest of the table; written last, so it marks a complete set
-records.table  a row for each photograph (`datasets.sharding.record_table`)
+records.table  a row for each photograph (`datasets.sharding.item_table`)
 """
 
 import hashlib
@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from datasets import file_systems
-from datasets.sharding.record_table import CLASS_MASK, RecordTable
+from datasets.sharding.item_table import CLASS_MASK, ItemTable
 from segdec.errors import DatasetError
 
 INDEX_FILE = "index.json"
@@ -38,11 +38,11 @@ class PackedShard(_IndexPart):
 
 @dataclass(frozen=True)
 class ShardIndex:
-    """Classes, shards and records of a set."""
+    """Classes, shards and items of a set."""
 
     classes: tuple[str, ...]
     shards: tuple[PackedShard, ...]
-    records: RecordTable
+    items: ItemTable
 
 
 class _Version(BaseModel):
@@ -94,7 +94,7 @@ def read_index(root: str) -> ShardIndex:
     return ShardIndex(index.classes, index.shards, _read_table(root, index))
 
 
-def _read_table(root: str, index: _Index) -> RecordTable:
+def _read_table(root: str, index: _Index) -> ItemTable:
     place = file_systems.join(root, TABLE_FILE)
     data = file_systems.read(place)
     if hashlib.sha256(data).hexdigest() != index.table_sha256:
@@ -103,7 +103,7 @@ def _read_table(root: str, index: _Index) -> RecordTable:
             "pack the set again."
         )
     try:
-        table = RecordTable.from_bytes(data, index.records)
+        table = ItemTable.from_bytes(data, index.records)
         _check_references(index, table)
     except ValueError as error:
         index_place = file_systems.join(root, INDEX_FILE)
@@ -114,7 +114,7 @@ def _read_table(root: str, index: _Index) -> RecordTable:
     return table
 
 
-def _check_references(index: _Index, table: RecordTable) -> None:
+def _check_references(index: _Index, table: ItemTable) -> None:
     rows, sizes = table.rows, np.array([shard.bytes for shard in index.shards], np.uint64)
     if (rows["shard"] >= len(index.shards)).any() or (rows["label"] >= len(index.classes)).any():
         raise ValueError("a record refers to an unknown shard or class")
@@ -124,13 +124,13 @@ def _check_references(index: _Index, table: RecordTable) -> None:
 
 def write_index(root: str, index: ShardIndex) -> None:
     """Writes `index` to `root`; raises DatasetError if that fails."""
-    table = index.records.to_bytes()
-    classed = bool((index.records.rows["mask_threshold"] == CLASS_MASK).any())
+    table = index.items.to_bytes()
+    classed = bool((index.items.rows["mask_threshold"] == CLASS_MASK).any())
     header = _Index(
         version=VERSION if classed else VERSION_WITHOUT_CLASSES,
         classes=index.classes,
         shards=index.shards,
-        records=len(index.records),
+        records=len(index.items),
         table_sha256=hashlib.sha256(table).hexdigest(),
     )
     file_systems.write(file_systems.join(root, TABLE_FILE), table)

@@ -37,7 +37,7 @@ def test_push_sends_and_repeats(tmp_path, url, capsys):
     assert stored["name"] == "Toys" and stored["counts"]["labels"]["good"] == 9
     assert len(stored["classes"]) == 3
     page = httpx.get(f"{url}/v1/data-sets/{stored['id']}/photographs", headers={"X-API-Key": KEY}).json()
-    splits = {record.name: record.split for record in load_dataset("toy", tmp_path / "own").records}
+    splits = {record.name: record.split for record in load_dataset("toy", tmp_path / "own").items}
     assert {one["name"]: one["split"] for one in page["photographs"]} == splits
 
 
@@ -46,7 +46,7 @@ def test_push_adds_the_split_of_photographs_that_were_sent_without_one(tmp_path,
     (tmp_path / "key").write_text(KEY)
     headers = {"X-API-Key": KEY}
     number = httpx.post(f"{url}/v1/data-sets", headers=headers, json={"name": "Toys"}).json()["id"]
-    first, second, *_ = load_dataset("toy", tmp_path / "own").records
+    first, second, *_ = load_dataset("toy", tmp_path / "own").items
     path = f"{url}/v1/data-sets/{number}/photographs"
     for record, split in ((first, {}), (second, {"split": "fold_9"})):
         sent = headers | {"Content-Type": "image/png"}

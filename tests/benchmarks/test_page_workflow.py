@@ -20,15 +20,15 @@ from benchmarks.serving.page_workflow import (
 )
 from benchmarks.serving.studio_programs import running_studio
 from datasets.layouts.toy import write_toy
-from datasets.sample import Record
+from datasets.sample import DataSetItem
 from segdec.errors import ConfigError
 from segdec.images import encode_png
 
 
-def records(groups: int) -> list[Record]:
+def items(groups: int) -> list[DataSetItem]:
     """Groups of four photographs, of which the last is defective."""
     return [
-        Record(
+        DataSetItem(
             name=f"kos{group:02}/Part{part}",
             image_file=Path(f"kos{group:02}/Part{part}.jpg"),
             mask_file=None,
@@ -41,28 +41,28 @@ def records(groups: int) -> list[Record]:
 
 
 def test_photographs_of_a_group_are_never_given_and_held_out():
-    selection = select_photographs(records(8), 18, seed=0)
+    selection = select_photographs(items(8), 18, seed=0)
     assert len(selection.given) == 18
     assert len(selection.held_out) == 12  # the last two of the fifth group are not used
     assert not {one.group for one in selection.given} & {one.group for one in selection.held_out}
-    assert selection == select_photographs(records(8), 18, seed=0)
-    assert selection != select_photographs(records(8), 18, seed=1)
+    assert selection == select_photographs(items(8), 18, seed=0)
+    assert selection != select_photographs(items(8), 18, seed=1)
 
 
 def test_too_few_photographs_are_an_error():
     with pytest.raises(ConfigError, match="Of 8 given photographs 2 are defective"):
-        select_photographs(records(8), 8, seed=0)
+        select_photographs(items(8), 8, seed=0)
     with pytest.raises(ConfigError, match="Of 0 held-out photographs"):
-        select_photographs(records(4), 16, seed=0)
+        select_photographs(items(4), 16, seed=0)
 
 
 def test_names_on_the_pages_are_those_of_the_files(tmp_path):
     (tmp_path / "Part0.jpg").write_bytes(b"photograph")
-    record = replace(records(1)[0], image_file=tmp_path / "Part0.jpg")
-    assert page_file(record) == ("kos00_Part0.jpg", b"photograph")
-    assert truth_finder([record])("kos00_Part0") is None
+    item = replace(items(1)[0], image_file=tmp_path / "Part0.jpg")
+    assert page_file(item) == ("kos00_Part0.jpg", b"photograph")
+    assert truth_finder([item])("kos00_Part0") is None
     with pytest.raises(ConfigError, match="'kos00/Part3' is defective and has no mask"):
-        truth_finder(records(1))
+        truth_finder(items(1))
 
 
 def test_the_region_of_an_answer_is_put_into_the_mask():

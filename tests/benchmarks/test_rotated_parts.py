@@ -39,10 +39,10 @@ def test_a_copy_has_the_splits_and_rotated_masks_of_the_data_set(tmp_path):
     (source / "splits.txt").write_text("".join(f"{split} {name}\n" for name, split in splits.items()))
     copy_rotated(load_set(source), tmp_path / "rotated" / "parts", seed=0)
     copy = load_set(tmp_path / "rotated" / "parts")
-    assert sorted((record.split, record.label) for record in copy.dataset.records) == sorted(
+    assert sorted((item.split, item.label) for item in copy.dataset.items) == sorted(
         (split, int(name.startswith("defect"))) for name, split in splits.items()
     )
-    samples = [read(record) for record in copy.dataset.records if record.label]
+    samples = [read(item) for item in copy.dataset.items if item.label]
     for sample in samples:
         assert sample.image.shape == (48, 48, 3)
         assert np.median(sample.image[sample.mask > 0]) == 255

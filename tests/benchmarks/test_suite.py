@@ -15,7 +15,7 @@ from benchmarks.suite.results import FitResult, Result, lowest_cost
 from benchmarks.suite.sets import SuiteSet, list_sets, load_set
 from benchmarks.suite.table import Row, replace_marked, tabulate
 from datasets.layouts.toy import write_toy
-from datasets.sample import Dataset, Record
+from datasets.sample import Dataset, DataSetItem
 from segdec.errors import ConfigError, RunError
 
 FIT = FitResult(
@@ -42,9 +42,10 @@ MEMORY = replace(HEAD, average_precision=0.25, auroc=0.75)
 MARKER = "<!-- suite -->"
 
 
-def records(*numbers, split="train"):
+def items(*numbers, split="train"):
     return [
-        Record(f"{n:02}", Path(f"{n}.png"), None, label=n % 2, group=str(n), split=split) for n in numbers
+        DataSetItem(f"{n:02}", Path(f"{n}.png"), None, label=n % 2, group=str(n), split=split)
+        for n in numbers
     ]
 
 
@@ -64,14 +65,14 @@ def test_a_split_file_gives_the_photographs_for_training_and_testing(toy_root):
         line.split()[::-1] for line in (toy_root / "splits.txt").read_text().splitlines() if line[0] != "#"
     )
     source = load_set(toy_root)
-    assert {record.name for record in source.test} == {name for name in lines if lines[name] == "test"}
-    assert {record.name for record in source.training(None, 0)} == {
+    assert {item.name for item in source.test} == {name for name in lines if lines[name] == "test"}
+    assert {item.name for item in source.training(None, 0)} == {
         name for name in lines if lines[name] in ("train", "val")
     }
-    assert not any(record.label for record in source.training(0, 0))
-    few = [record.name for record in source.training(2, 7) if record.label]
+    assert not any(item.label for item in source.training(0, 0))
+    few = [item.name for item in source.training(2, 7) if item.label]
     assert len(few) == 2
-    assert few == [record.name for record in source.training(2, 7) if record.label]
+    assert few == [item.name for item in source.training(2, 7) if item.label]
 
 
 def test_later_items_of_kolektorsdd_are_for_testing(tmp_path):
@@ -82,8 +83,8 @@ def test_later_items_of_kolektorsdd_are_for_testing(tmp_path):
             cv2.imwrite(str(tmp_path / item / f"Part{part}.jpg"), np.full((8, 8), 99, np.uint8))
             cv2.imwrite(str(tmp_path / item / f"Part{part}_label.bmp"), mask)
     source = load_set(tmp_path)
-    assert [record.name for record in source.test] == ["kos16/Part0", "kos16/Part1"]
-    assert [record.name for record in source.training(None, 0)] == ["kos15/Part0", "kos15/Part1"]
+    assert [item.name for item in source.test] == ["kos16/Part0", "kos16/Part1"]
+    assert [item.name for item in source.training(None, 0)] == ["kos15/Part0", "kos15/Part1"]
 
 
 def test_sets_that_cannot_be_measured_are_named(tmp_path, toy_root, capsys):
@@ -185,7 +186,7 @@ def test_fit_gets_the_encoder_too(tmp_path, capsys):
 
 
 def test_fit_sees_the_training_photographs_alone_and_its_last_line_is_the_error(tmp_path, monkeypatch):
-    dataset = Dataset(("good", "defect"), (*records(0, 1, 2, 3), *records(4, 5, split="test")))
+    dataset = Dataset(("good", "defect"), (*items(0, 1, 2, 3), *items(4, 5, split="test")))
     source = SuiteSet("parts", tmp_path / "parts", "folder", dataset)
     run = FitRun(source, 1, 4, FitSettings(tmp_path, 0.5, "none", ("--strict",)))
     started = []
@@ -280,9 +281,9 @@ def test_both_baselines_separate_a_bright_square(tmp_path, tiny_encoder, tiny_en
             cv2.imwrite(str(tmp_path / f"{number}_mask.png"), mask)
         cv2.imwrite(str(tmp_path / f"{number}.png"), image)
         mask_file = tmp_path / f"{number}_mask.png" if number % 2 else None
-        found.append(Record(f"{number}", tmp_path / f"{number}.png", mask_file, number % 2, str(number)))
+        found.append(DataSetItem(f"{number}", tmp_path / f"{number}.png", mask_file, number % 2, str(number)))
     train, test, encode = found[:14], found[14:], load_encoder(tiny_encoder, str(tiny_encoder_weights))
-    labels = [record.label > 0 for record in test]
+    labels = [item.label > 0 for item in test]
     size = (64, 64)
     assert measure_scores(labels, memory_baseline.score(train, test, encode, size)) == (1.0, 1.0)
     assert measure_scores(labels, head_baseline.score(train, test, encode, size, 60)) == (1.0, 1.0)

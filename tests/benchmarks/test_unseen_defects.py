@@ -9,7 +9,7 @@ from benchmarks import unseen_defects
 from benchmarks.suite.fitting import FitSettings
 from benchmarks.suite.sets import SuiteSet
 from benchmarks.unseen_defects import MARKER, UnseenResult, UnseenRun, leave_out, tabulate
-from datasets.sample import Dataset, Record
+from datasets.sample import Dataset, DataSetItem
 from segdec.errors import ConfigError
 
 SETTINGS = FitSettings(Path("out"), 1.0, "none")
@@ -17,21 +17,21 @@ SETTINGS = FitSettings(Path("out"), 1.0, "none")
 
 @pytest.fixture
 def source():
-    def record(split, label, number):
-        return Record(f"{split}{label}{number}", Path("x.png"), None, label, f"{split}{label}{number}", split)
+    def item(split, label, number):
+        return DataSetItem(
+            f"{split}{label}{number}", Path("x.png"), None, label, f"{split}{label}{number}", split
+        )
 
-    records = tuple(
-        record(split, label, n) for split in ("train", "test") for label in (0, 1, 2) for n in (0, 1)
-    )
-    return SuiteSet("parts", Path("parts"), "folder", Dataset(("good", "dent", "scratch"), records))
+    items = tuple(item(split, label, n) for split in ("train", "test") for label in (0, 1, 2) for n in (0, 1))
+    return SuiteSet("parts", Path("parts"), "folder", Dataset(("good", "dent", "scratch"), items))
 
 
 def test_each_kind_is_left_out_of_training_and_tested_alone(source):
     reduced = dict(leave_out(source))
     assert list(reduced) == ["dent", "scratch"]
     for label, part in enumerate(reduced.values(), start=1):
-        assert {record.label for record in part.training(None, 0)} == {0, 3 - label}
-        assert {record.label for record in part.test} == {0, label}
+        assert {item.label for item in part.training(None, 0)} == {0, 3 - label}
+        assert {item.label for item in part.test} == {0, label}
 
 
 def test_one_kind_of_defect_is_too_few(source):

@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 import pytest
 
-from datasets.sample import Dataset, Record
+from datasets.sample import Dataset, DataSetItem
 
 WritePicture = Callable[..., Path]
 
@@ -33,7 +33,7 @@ def write_picture() -> WritePicture:
 
 @pytest.fixture
 def kolektor_root(tmp_path: Path, write_picture: WritePicture) -> Path:
-    """Two items of two parts; kos01/Part1 is defective."""
+    """Two commutators of two parts; kos01/Part1 is defective."""
     root = tmp_path / "kolektor"
     for item in ("kos01", "kos21"):
         for part in ("Part0", "Part1"):
@@ -55,11 +55,11 @@ def folder_root(tmp_path: Path, write_picture: WritePicture) -> Path:
 
 
 @pytest.fixture
-def items() -> Dataset:
-    """Ten items of two parts without files; the second part of each odd item is defective."""
-    records = tuple(
-        Record(f"kos{i:02d}/Part{p}", Path("image"), None, label=int(p and i % 2), group=f"kos{i:02d}")
+def ten_parts() -> Dataset:
+    """Ten parts with two photographs each, without files; the second one of each odd part is defective."""
+    items = tuple(
+        DataSetItem(f"kos{i:02d}/Part{p}", Path("image"), None, label=int(p and i % 2), group=f"kos{i:02d}")
         for i in range(1, 11)
         for p in (0, 1)
     )
-    return Dataset(classes=("good", "defect"), records=records)
+    return Dataset(classes=("good", "defect"), items=items)

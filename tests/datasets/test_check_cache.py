@@ -68,7 +68,7 @@ def touch(path, delta_ns=10**9):
 def test_a_changed_file_is_checked_again(start, folder_root):
     """Of the same size, and with the time of writing it had: the time of change cannot be set back."""
     start()
-    photograph = next(record.image_file for record in index(folder_root).records if not record.label)
+    photograph = next(item.image_file for item in index(folder_root).items if not item.label)
     stat = photograph.stat()
     write_png(photograph, 255 - read_image(photograph).pixels)
     os.truncate(photograph, stat.st_size)
@@ -93,9 +93,9 @@ def test_what_is_kept_counts_for_its_root_settings_and_annotations_alone(start, 
     everything = file_names(folder_root)
     assert start(settings="other")[1] == everything
     assert start(trust=False)[1] == everything
-    masked = [record for record in dataset.records if record.mask_file]
+    masked = [item for item in dataset.items if item.mask_file]
     assert start(dataset=apply_mask_threshold(dataset, 100))[1] == {
-        path.name for record in masked for path in (record.image_file, record.mask_file)
+        path.name for item in masked for path in (item.image_file, item.mask_file)
     }
     assert start(max_pixels=10)[0].photographs == ()
     assert start()[1] == set()
@@ -126,17 +126,17 @@ def test_a_folder_that_cannot_be_written_to_costs_a_warning(start, tmp_path, cap
 
 
 def test_processes_add_to_what_others_have_written(start, folder_root, tmp_path):
-    records = index(folder_root).records
+    items = index(folder_root).items
     one, other = (CheckCache(tmp_path / "checked", str(folder_root), "") for _ in range(2))
-    for known, part in ((one, records[::2]), (other, records[1::2])):
+    for known, part in ((one, items[::2]), (other, items[1::2])):
         check_dataset(type(index(folder_root))(("good", "defect"), part), known=known)
         known.save()
     assert start()[1] == set()
 
 
 def test_an_interrupted_check_keeps_what_it_has_found(folder_root, start):
-    def interrupt(records):
-        yield from records[:2]
+    def interrupt(items):
+        yield from items[:2]
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -148,13 +148,13 @@ def test_drawn_masks_and_boxes_are_known_by_what_they_hold(start, folder_root, t
     """A drawing by its shapes, boxes by the file that they are drawn around."""
     (tmp_path / "supervision.txt").write_text("box dent\n")
     boxed = apply_supervision(index(folder_root), tmp_path / "supervision.txt")
-    dent, *others = boxed.records
+    dent, *others = boxed.items
     assert isinstance(dent.mask_file, BoxedMask)
 
     def drawn(side):
         height, width = read_image(others[-1].image_file).pixels.shape[:2]
         mask = DrawnMask("drawn.json, entry 1", height, width, (Box(1.0, 1.0, 1.0 + side, 3.0),))
-        return replace(boxed, records=(dent, *others[:-1], replace(others[-1], mask_file=mask)))
+        return replace(boxed, items=(dent, *others[:-1], replace(others[-1], mask_file=mask)))
 
     assert {dent.image_file.name, others[-1].image_file.name} <= start(dataset=drawn(2.0))[1]
     assert start(dataset=drawn(2.0))[1] == set()

@@ -11,7 +11,7 @@ from datasets import checking
 from datasets.checking import check_dataset, describe_risks, find_duplicates
 from datasets.layouts.folder import index
 from datasets.problems import describe_causes, format_problem
-from datasets.sample import Dataset, Problem, Record
+from datasets.sample import Dataset, DataSetIssue, DataSetItem
 from datasets.supervision import apply_mask_threshold
 from segdec.errors import DatasetError, ImageError, MissingExtraError
 
@@ -23,27 +23,27 @@ def only_problem(dataset, **options):
 
 def test_a_checked_photograph_holds_size_area_digests_and_content(folder_root):
     checked = check_dataset(index(folder_root))
-    photographs = {photograph.record.name: photograph for photograph in checked.photographs}
+    photographs = {photograph.item.name: photograph for photograph in checked.photographs}
     dent = photographs["dent/c"]
     assert (dent.height, dent.width, dent.channels, dent.defect_px) == (12, 20, 1, 6)
-    assert dent.record.shape == (12, 20, 1)
-    assert len(dent.record.digests) == 2
+    assert dent.item.shape == (12, 20, 1)
+    assert len(dent.item.digests) == 2
     assert photographs["good/a"].defect_px == 0
     assert len({photograph.digest for photograph in photographs.values()}) == 4
-    assert checked.dataset.records == tuple(photograph.record for photograph in checked.photographs)
+    assert checked.dataset.items == tuple(photograph.item for photograph in checked.photographs)
 
 
 def test_same_pixels_in_another_file_type_are_equal_pictures(folder_root):
     pixels = cv2.imread(str(folder_root / "good/a.png"), cv2.IMREAD_UNCHANGED)
     cv2.imwrite(str(folder_root / "good/z.bmp"), pixels)
     same = find_duplicates(check_dataset(index(folder_root)).photographs)
-    assert [[photograph.record.name for photograph in group] for group in same] == [["good/a", "good/z"]]
+    assert [[photograph.item.name for photograph in group] for group in same] == [["good/a", "good/z"]]
 
 
 def test_a_problem_names_its_place_once_and_on_one_line():
-    text = format_problem(Problem("list.csv, line 3", "No such\n class."))
+    text = format_problem(DataSetIssue("list.csv, line 3", "No such\n class."))
     assert text == "list.csv, line 3: No such class."
-    assert format_problem(Problem("a.png", "a.png is empty.")) == "a.png is empty."
+    assert format_problem(DataSetIssue("a.png", "a.png is empty.")) == "a.png is empty."
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_threshold_cuts_the_mask(folder_root, threshold, defect_px):
     cv2.imwrite(str(folder_root / "masks/dent/c.png"), mask)
     checked = check_dataset(apply_mask_threshold(index(folder_root), threshold))
     assert checked.photographs[0].defect_px == defect_px
-    assert checked.dataset.records[0].mask_threshold == threshold
+    assert checked.dataset.items[0].mask_threshold == threshold
     assert checked.dataset.problems == ()
 
 
@@ -101,11 +101,11 @@ def test_masks_must_fit_their_class(folder_root, write_picture):
 
 def test_a_defect_needs_a_mask_unless_its_class_is_all_there_is(tmp_path, write_picture):
     path = write_picture(tmp_path / "a.png")
-    record = Record("a", path, None, label=1, group="a")
-    text = only_problem(Dataset(("good", "defect"), (record,))).text
+    item = DataSetItem("a", path, None, label=1, group="a")
+    text = only_problem(Dataset(("good", "defect"), (item,))).text
     assert "has no mask" in text
     assert "label  a" in text
-    labelled = Record("a", path, None, label=1, group="a", supervision="label")
+    labelled = DataSetItem("a", path, None, label=1, group="a", supervision="label")
     assert check_dataset(Dataset(("good", "defect"), (labelled,))).dataset.problems == ()
 
 
@@ -117,7 +117,7 @@ def test_one_picture_with_two_classes_names_both(folder_root):
     text = checked.dataset.problems[0].text
     dent, good = folder_root / "dent/c.png", folder_root / "good/a.png"
     assert f"{dent} (dent) is the same picture as {good} (good)" in text
-    assert [record.name for record in checked.dataset.records] == ["good/b", "scratch/d"]
+    assert [item.name for item in checked.dataset.items] == ["good/b", "scratch/d"]
 
 
 def test_what_a_caller_cannot_use_is_a_problem_but_a_missing_package_is_none(folder_root):
@@ -154,25 +154,25 @@ class Unreadable:
 
 
 def known(name, digest, shape=(4, 6, 1)):
-    return Record(name, Unreadable(), None, 0, name, "train", shape=shape, digests=(digest,))
+    return DataSetItem(name, Unreadable(), None, 0, name, "train", shape=shape, digests=(digest,))
 
 
 def test_what_an_index_knows_is_not_read(tmp_path, write_picture):
-    read = Record("read", write_picture(tmp_path / "a.png"), None, label=0, group="read")
+    read = DataSetItem("read", write_picture(tmp_path / "a.png"), None, label=0, group="read")
     (alone,) = check_dataset(Dataset(("good",), (read,))).photographs
-    copy = known("copy", *alone.record.digests, shape=(12, 20, 1))
-    records = (known("a", "0" * 64), known("b", "0" * 64), known("c", "1" * 64), read, copy)
-    photographs = check_dataset(Dataset(("good",), records), trusted=lambda _: True).photographs
+    copy = known("copy", *alone.item.digests, shape=(12, 20, 1))
+    items = (known("a", "0" * 64), known("b", "0" * 64), known("c", "1" * 64), read, copy)
+    photographs = check_dataset(Dataset(("good",), items), trusted=lambda _: True).photographs
     assert [photograph.defect_px for photograph in photographs] == [None, None, None, 0, None]
-    named = [[photograph.record.name for photograph in same] for same in find_duplicates(photographs)]
+    named = [[photograph.item.name for photograph in same] for same in find_duplicates(photographs)]
     assert named == [["a", "b"], ["read", "copy"]]
 
 
 @pytest.mark.parametrize(("max_pixels", "is_trusted"), [(240, False), (239, True)])
 def test_what_is_not_trusted_or_too_large_is_read(tmp_path, write_picture, max_pixels, is_trusted):
     shape, digests = (12, 20, 1), ("0" * 64,)
-    record = Record("a", write_picture(tmp_path / "a.png"), None, 0, "a", shape=shape, digests=digests)
-    dataset = Dataset(("good",), (record,))
+    item = DataSetItem("a", write_picture(tmp_path / "a.png"), None, 0, "a", shape=shape, digests=digests)
+    dataset = Dataset(("good",), (item,))
     checked = check_dataset(dataset, max_pixels=max_pixels, trusted=lambda _: is_trusted)
     assert [photograph.defect_px for photograph in checked.photographs] == ([] if is_trusted else [0])
     assert ["240 pixels" in problem.text for problem in checked.dataset.problems] == [True] * is_trusted
@@ -181,22 +181,22 @@ def test_what_is_not_trusted_or_too_large_is_read(tmp_path, write_picture, max_p
 def test_an_interruption_does_not_wait_for_the_rest(monkeypatch):
     looked, interrupted = [], Event()
 
-    def read_files(record, **_options):
-        looked.append(record)
+    def read_files(item, **_options):
+        looked.append(item)
         if len(looked) == 2:
             interrupted.wait(60)
         raise DatasetError("no file")
 
-    def interrupt(records):
-        yield records[0]
+    def interrupt(items):
+        yield items[0]
         interrupted.set()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(checking, "read_files", read_files)
-    records = tuple(Record(str(number), Path("a"), None, 0, "a") for number in range(2_000))
+    items = tuple(DataSetItem(str(number), Path("a"), None, 0, "a") for number in range(2_000))
     with pytest.raises(KeyboardInterrupt):
-        check_dataset(Dataset(("good",), records), threads=1, progress=interrupt)
-    assert len(looked) < len(records)
+        check_dataset(Dataset(("good",), items), threads=1, progress=interrupt)
+    assert len(looked) < len(items)
 
 
 def test_photographs_of_one_colour_are_a_risk(folder_root):

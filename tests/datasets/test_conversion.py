@@ -137,19 +137,19 @@ def test_each_layout_is_converted_by_a_test():
 
 def contents(dataset):
     """Everything that training sees: names, classes, splits, supervision, and digests of the pixels."""
-    return {record.name: describe(dataset, record) for record in dataset.records}
+    return {item.name: describe(dataset, item) for item in dataset.items}
 
 
-def describe(dataset, record):
-    sample = read(record)
+def describe(dataset, item):
+    sample = read(item)
     drawn = (sample.mask, sample.classes, sample.ignored)
     if sample.mask is None or not (sample.mask.any() or sample.ignored is not None):
         drawn = (None, None, None)  # a mask without defects says what its absence says
     return (
-        dataset.classes[record.label],
-        record.group,
-        record.split_word,
-        record.supervision,
+        dataset.classes[item.label],
+        item.group,
+        item.split_word,
+        item.supervision,
         *(None if pixels is None else (pixels.shape, pixels.tobytes()) for pixels in (sample.image, *drawn)),
     )
 
@@ -170,10 +170,10 @@ def test_converted_set_is_read_equally(tmp_path, write_picture, layout):
     assert detect_layout(out) == "manifest"
     assert again.classes == dataset.classes
     if layout == "kolektor":  # only split files give its photographs a split, a manifest has a default one
-        again = replace(again, records=tuple(record.with_split(None) for record in again.records))
+        again = replace(again, items=tuple(item.with_split(None) for item in again.items))
     assert contents(again) == contents(dataset)
-    files = {record.name: record.image_file.read_bytes() for record in dataset.records}
-    assert {record.name: record.image_file.read_bytes() for record in again.records} == files
+    files = {item.name: item.image_file.read_bytes() for item in dataset.items}
+    assert {item.name: item.image_file.read_bytes() for item in again.items} == files
 
 
 def test_shards_are_converted(tmp_path, folder_root):
@@ -222,7 +222,7 @@ def test_command_detects_the_layout_and_lists_problems(tmp_path, folder_root, ca
     (problem,) = map(json.loads, problems.read_text().splitlines())
     assert (problem["name"], problem["left_out"]) == ("good/broken", True)
     assert "is not an image" in problem["text"]
-    splits = {record.name: record.split for record in load_dataset("manifest", out).records}
+    splits = {item.name: item.split for item in load_dataset("manifest", out).items}
     assert splits == {"good/a": "train", "good/b": "val", "dent/c": "train", "scratch/d": None}
     assert f"{out} exists" in refused(command, capsys)
 
@@ -243,7 +243,7 @@ def test_names_that_a_manifest_cannot_hold_are_problems(tmp_path, write_picture,
     assert "unprintable characters" in refused(command, capsys)
     assert [path.name for path in tmp_path.iterdir()] == ["own"]
     main([*map(str, command), "--skip-broken"])
-    assert [record.name for record in load_dataset("manifest", tmp_path / "out").records] == ["good/c"]
+    assert [item.name for item in load_dataset("manifest", tmp_path / "out").items] == ["good/c"]
 
 
 def test_photographs_are_converted_without_labels(tmp_path, write_picture):
@@ -294,7 +294,7 @@ def test_a_split_file_replaces_the_split_of_a_published_layout(tmp_path, write_p
         **dict.fromkeys(("train/2", "train/3"), "train"),
     }
     assert splits_of(tmp_path / "out") == {
-        record.name: record.split for record in load_dataset("kolektor2", tmp_path / "own").records
+        item.name: item.split for item in load_dataset("kolektor2", tmp_path / "own").items
     }
 
 

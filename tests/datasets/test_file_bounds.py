@@ -7,7 +7,7 @@ from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.inverted_mask import InvertedMask
 from datasets.file_bounds import FileOutsideError, path_inside, without_files_outside
-from datasets.sample import Dataset, Record
+from datasets.sample import Dataset, DataSetItem
 
 
 @pytest.fixture
@@ -21,10 +21,10 @@ def root(tmp_path):
 
 
 def kept(root, photograph, mask=None):
-    record = Record("a", photograph, mask, 0, "a")
-    checked = without_files_outside(Dataset(("good", "dent"), (record,)), root)
-    assert [one.name for one in checked.problems] == [] if checked.records else ["a"]
-    return bool(checked.records)
+    item = DataSetItem("a", photograph, mask, 0, "a")
+    checked = without_files_outside(Dataset(("good", "dent"), (item,)), root)
+    assert [one.name for one in checked.problems] == [] if checked.items else ["a"]
+    return bool(checked.items)
 
 
 def test_photographs(root):

@@ -13,18 +13,18 @@ from datasets.folds import (
     split_into_folds,
     stratified_group_split,
 )
-from datasets.sample import Dataset, Record
+from datasets.sample import Dataset, DataSetItem
 from segdec.errors import DatasetError
 
 
 def photograph(name, label, picture=None):
-    record = Record(name, Path(name), None, label, name.split("/")[0])
-    return CheckedPhotograph(record, 4, 6, 1, 0, picture or name)
+    item = DataSetItem(name, Path(name), None, label, name.split("/")[0])
+    return CheckedPhotograph(item, 4, 6, 1, 0, picture or name)
 
 
 def as_dataset(photographs):
     classes = ("good", "dent", "scratch")
-    return Dataset(classes, tuple(f.record for f in photographs))
+    return Dataset(classes, tuple(f.item for f in photographs))
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ def photographs():
 
 def groups(dataset):
     found = defaultdict(set)
-    for record in dataset.records:
-        found[record.split].add(record.group)
+    for item in dataset.items:
+        found[item.split].add(item.group)
     return found
 
 
@@ -59,9 +59,9 @@ def test_each_group_is_tested_once_and_folds_are_even(photographs):
     assert tested == {f"item{item:02d}": 1 for item in range(25)}
     for fold in folds:
         test = fold.of_split("test")
-        assert sum(record.label for record in test) == 2
+        assert sum(item.label for item in test) == 2
         assert 32 <= len(test) <= 48
-        assert sum(record.label for record in fold.of_split("val")) == 2  # a quarter of eight
+        assert sum(item.label for item in fold.of_split("val")) == 2  # a quarter of eight
         assert not groups(fold)["train"] & groups(fold)["val"]
         assert len([split for split, names in groups(fold).items() if names & {"item03", "item20"}]) == 1
 
@@ -79,7 +79,7 @@ def test_shares_hold_for_each_class(photographs):
 def test_a_seed_determines_the_split_and_the_order_does_not(photographs):
     def split(seed, order):
         dataset = split_by_share(as_dataset(order), order, val=0.2, test=0.2, seed=seed)
-        return {record.name: record.split for record in dataset.records}
+        return {item.name: item.split for item in dataset.items}
 
     assert split(0, photographs) == split(0, photographs[::-1])
     assert split(0, photographs) != split(1, photographs)
@@ -146,23 +146,23 @@ def test_photographs_that_are_all_near_duplicates_are_split_as_if_they_were_not(
 
 
 def in_split(photographs, split, fold=None):
-    moved = [replace(one, record=one.record.with_split(split, fold)) for one in photographs]
+    moved = [replace(one, item=one.item.with_split(split, fold)) for one in photographs]
     return CheckedDataset(as_dataset(moved), moved)
 
 
 def folds_of(checked):
-    return {record.name: record.fold for record in checked.dataset.records}
+    return {item.name: item.fold for item in checked.dataset.items}
 
 
 def test_photographs_of_train_and_val_get_folds_and_keep_them(photographs):
     checked = assign_folds(in_split(photographs, "val"), 3)
-    records = checked.dataset.records
-    assert {record.split for record in records} == {"train"}
-    assert {(record.fold, record.label) for record in records} == {(f, d) for f in (1, 2, 3) for d in (0, 1)}
-    by_group = {record.group: record.fold for record in records}
-    assert all(record.fold == by_group[record.group] for record in records)
+    items = checked.dataset.items
+    assert {item.split for item in items} == {"train"}
+    assert {(item.fold, item.label) for item in items} == {(f, d) for f in (1, 2, 3) for d in (0, 1)}
+    by_group = {item.group: item.fold for item in items}
+    assert all(item.fold == by_group[item.group] for item in items)
     assert by_group["item03"] == by_group["item20"]
-    assert [one.record for one in checked.photographs] == list(records)
+    assert [one.item for one in checked.photographs] == list(items)
 
     added = [photograph("item99/0", 0), photograph("item03/new", 0)]
     more = CheckedDataset(checked.dataset, (*checked.photographs, *in_split(added, "train").photographs))
@@ -175,11 +175,11 @@ def test_photographs_of_train_and_val_get_folds_and_keep_them(photographs):
 
 def test_test_photographs_get_no_fold(photographs):
     checked = in_split(photographs, "train")
-    held = [replace(one, record=one.record.with_split("test")) for one in checked.photographs[:8]]
+    held = [replace(one, item=one.item.with_split("test")) for one in checked.photographs[:8]]
     mixed = (*held, *checked.photographs[8:])
-    records = assign_folds(CheckedDataset(as_dataset(mixed), mixed), 3).dataset.records
-    assert [(record.split, record.fold) for record in records[:8]] == [("test", None)] * 8
-    assert all(record.fold for record in records[8:])
+    items = assign_folds(CheckedDataset(as_dataset(mixed), mixed), 3).dataset.items
+    assert [(item.split, item.fold) for item in items[:8]] == [("test", None)] * 8
+    assert all(item.fold for item in items[8:])
 
 
 def test_a_fold_without_defects_is_refused():

@@ -15,13 +15,13 @@ from datasets.leaks import (
     warn_of_near_leaks,
 )
 from datasets.near_duplicates import normalized_thumbnail
-from datasets.sample import Dataset, Problem, Record
+from datasets.sample import Dataset, DataSetIssue, DataSetItem
 from segdec.errors import DatasetError
 
 
 def photograph(name, split, picture):
-    record = Record(name, Path(name), None, 0, name.split("/")[0], split)
-    return CheckedPhotograph(record, 4, 6, 1, 0, picture)
+    item = DataSetItem(name, Path(name), None, 0, name.split("/")[0], split)
+    return CheckedPhotograph(item, 4, 6, 1, 0, picture)
 
 
 @pytest.fixture
@@ -37,9 +37,9 @@ def photographs():
 
 
 def refuse(photographs, **options):
-    records = tuple(photograph.record for photograph in photographs)
-    broken = Problem("p", "broken", "kos09/Part0")
-    dataset = Dataset(("good",), records, (broken,))
+    items = tuple(photograph.item for photograph in photographs)
+    broken = DataSetIssue("p", "broken", "kos09/Part0")
+    dataset = Dataset(("good",), items, (broken,))
     raise_if_unusable(dataset, CheckedDataset(dataset, tuple(photographs)), **options)
 
 
@@ -79,18 +79,18 @@ def exposures():
 
 
 def as_dataset(photographs):
-    return Dataset(("good",), tuple(photograph.record for photograph in photographs))
+    return Dataset(("good",), tuple(photograph.item for photograph in photographs))
 
 
 def pairs(found):
-    return {(leak.first.record.name, leak.second.record.name) for leak in found}
+    return {(leak.first.item.name, leak.second.item.name) for leak in found}
 
 
 def test_near_duplicates_in_different_splits_are_found_the_nearest_first(exposures):
     found = near_leaks(as_dataset(exposures), exposures, [])
     assert all(one.split("/")[0] == other.split("/")[0] for one, other in pairs(found))
     named = {name for pair in pairs(found) for name in pair}
-    assert named == {photograph.record.name for photograph in exposures if photograph.record.split}
+    assert named == {photograph.item.name for photograph in exposures if photograph.item.split}
     distances = [leak.distance for leak in found]
     assert distances == sorted(distances)
     assert max(distances) < 0.3
@@ -98,7 +98,7 @@ def test_near_duplicates_in_different_splits_are_found_the_nearest_first(exposur
 
 def test_near_duplicates_of_one_split_and_equal_pictures_are_not_reported(exposures):
     """Equal pictures have an error of their own."""
-    within = [replace(f, record=f.record.with_split("train")) for f in exposures]
+    within = [replace(f, item=f.item.with_split("train")) for f in exposures]
     assert near_leaks(as_dataset(within), within, []) == []
     equal = [replace(f, digest=f.digest.split()[0]) for f in exposures]
     assert near_leaks(as_dataset(equal), equal, []) == []
@@ -117,7 +117,7 @@ def test_a_warning_names_some_near_duplicates_and_counts_the_others(exposures, c
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("warning: 33 photographs have a near duplicate in another split")
     assert len(lines) == 1 + leaks.MAX_LISTED + 2
-    one, other = (f"{photograph.record.name} ({photograph.record.split})" for photograph in found[0][:2])
+    one, other = (f"{photograph.item.name} ({photograph.item.split})" for photograph in found[0][:2])
     assert lines[1] == f"  {one} ~ {other}, {found[0].distance:.2f}"
     assert lines[-2] == f"  and {len(found) - leaks.MAX_LISTED} more pairs"
     assert "split --group-twins" in lines[-1]
@@ -148,7 +148,7 @@ def test_duplicates_among_more_photographs_are_those_of_the_given_ones(exposures
 
 def test_photographs_of_one_split_are_not_searched_for_leaks(exposures, monkeypatch):
     monkeypatch.setattr(leaks, "near_duplicate_pairs", lambda _: pytest.fail("were searched"))
-    one_split = [replace(one, record=one.record.with_split("train")) for one in exposures]
+    one_split = [replace(one, item=one.item.with_split("train")) for one in exposures]
     assert warn_of_near_leaks(as_dataset(one_split), one_split, []) == []
 
 

@@ -13,7 +13,7 @@ def test_split_file_replaces_the_split_of_the_layout(folder_root, tmp_path):
     splits = tmp_path / "mine.txt"
     splits.write_text("test dent/c\n")
     dataset = load_dataset("folder", folder_root, splits)
-    assert {record.name: record.split for record in dataset.records if record.split} == {"dent/c": "test"}
+    assert {item.name: item.split for item in dataset.items if item.split} == {"dent/c": "test"}
 
 
 def test_names_that_no_split_file_holds_are_problems(folder_root, write_picture, tmp_path):
@@ -25,9 +25,9 @@ def test_names_that_no_split_file_holds_are_problems(folder_root, write_picture,
     assert {problem.name for problem in dataset.problems} == {f"good/{os.fsdecode(name)}" for name in odd[1:]}
     describe_problems(dataset.problems).encode()
     splits = tmp_path / "splits.txt"
-    write_splits(splits, dataset.records)
-    assert load_dataset("folder", folder_root, splits).records == dataset.records
-    assert "good/tab\tb" in {record.name for record in dataset.records}
+    write_splits(splits, dataset.items)
+    assert load_dataset("folder", folder_root, splits).items == dataset.items
+    assert "good/tab\tb" in {item.name for item in dataset.items}
 
 
 def test_unknown_layout_names_the_nearest(tmp_path):
@@ -43,4 +43,4 @@ def test_labels_that_are_not_classes_are_refused_as_classes(folder_root, write_p
     with pytest.raises(DatasetError, match=f"has the class '{name}'.*`ignore`"):
         load_dataset("folder", folder_root, merge_defects=merge_defects)
     (folder_root / name).rename(folder_root / "ignore")
-    assert "ignore/x" not in {r.name for r in load_dataset("folder", folder_root).records}
+    assert "ignore/x" not in {r.name for r in load_dataset("folder", folder_root).items}

@@ -102,7 +102,7 @@ def test_split_writes_a_file_that_says_how_it_was_made(many_root, tmp_path, caps
         "# python -m datasets split folder: groups and equal photographs together, "
         "val 0.25, test 0.25, seed 3\n"
     )
-    splits = {r.name: r.split for r in load_dataset("folder", many_root, out).records}
+    splits = {r.name: r.split for r in load_dataset("folder", many_root, out).items}
     assert splits["good/0"] == splits["good/7"]
     assert sorted(splits[f"dent/{number}"] for number in range(4)) == ["test", "train", "train", "val"]
     assert f"{out} exists" in refused(["split", "folder", many_root, out], capsys).err
@@ -125,8 +125,8 @@ def test_split_writes_folds_all_or_none(many_root, tmp_path, capsys):
     main(["split", "folder", str(many_root), str(out), "--folds", "2", "--val", "0.5"])
     assert sorted(path.name for path in out.iterdir()) == ["fold_0.txt", "fold_1.txt"]
     sets = [load_dataset("folder", many_root, path) for path in sorted(out.iterdir())]
-    tested = [record.name for dataset in sets for record in dataset.of_split("test")]
-    assert sorted(tested) == [record.name for record in sets[0].records]
+    tested = [item.name for dataset in sets for item in dataset.of_split("test")]
+    assert sorted(tested) == [item.name for item in sets[0].items]
     assert "fold 1 of 2, val 0.5 of the others, seed 0" in (out / "fold_1.txt").read_text()
 
 
@@ -170,8 +170,8 @@ def test_split_keeps_near_duplicates_together_on_request(exposed_root, tmp_path,
     for path in (tmp_path / "grouped.txt", *(tmp_path / "folds").iterdir()):
         assert "together, near duplicates together, " in path.read_text()
         splits = {}
-        for record in load_dataset("folder", exposed_root, path).records:
-            splits.setdefault(record.name[-2:], set()).add(record.split)
+        for item in load_dataset("folder", exposed_root, path).items:
+            splits.setdefault(item.name[-2:], set()).add(item.split)
         assert [len(found) for found in splits.values()] == [1] * 12
 
 

@@ -7,7 +7,7 @@ from datasets.checking import check_dataset
 from datasets.loading import load_dataset
 from datasets.mask_cover import check_mask_cover
 from datasets.reading import read
-from datasets.sample import Dataset, Record
+from datasets.sample import Dataset, DataSetItem
 from datasets.supervision import apply_inverted_masks
 from segdec.errors import DatasetError
 
@@ -35,8 +35,8 @@ def test_inverted_masks_mark_the_defects(inverted_root):
     assert [photograph.defect_px for photograph in checked.photographs] == [6, 0, 0, 6]
     expected = np.zeros((12, 20), np.uint8)
     expected[4:6, 5:8] = 255
-    for record in (dataset.records[0], dataset.records[-1]):
-        np.testing.assert_array_equal(read(record).mask, expected)
+    for item in (dataset.items[0], dataset.items[-1]):
+        np.testing.assert_array_equal(read(item).mask, expected)
 
 
 def test_one_large_defect_is_a_warning(folder_root):
@@ -47,7 +47,7 @@ def test_one_large_defect_is_a_warning(folder_root):
 
 def test_an_empty_inverted_mask_marks_everything(inverted_root):
     cv2.imwrite(str(inverted_root / "masks/dent/c.png"), np.zeros((12, 20), np.uint8))
-    (dent, *_) = load_dataset("folder", inverted_root, invert_masks=True).records
+    (dent, *_) = load_dataset("folder", inverted_root, invert_masks=True).items
     assert read(dent).mask.all()
 
 
@@ -58,6 +58,6 @@ def test_inverted_class_values_are_refused(inverted_root):
 
 def test_each_of_several_inverted_masks_of_a_photograph_is_inverted(inverted_root):
     parts = tuple(inverted_root / f"masks/{name}.png" for name in ("dent/c", "scratch/d"))
-    dent = Record("dent/c", inverted_root / "dent/c.png", CombinedMask(parts), 1, "dent/c")
-    (record,) = apply_inverted_masks(Dataset(("good", "dent"), (dent,))).records
-    assert np.count_nonzero(read(record).mask) == 6
+    dent = DataSetItem("dent/c", inverted_root / "dent/c.png", CombinedMask(parts), 1, "dent/c")
+    (item,) = apply_inverted_masks(Dataset(("good", "dent"), (dent,))).items
+    assert np.count_nonzero(read(item).mask) == 6

@@ -14,14 +14,14 @@ def test_every_photograph_has_its_class_and_its_mask(tmp_path):
     dataset = load_dataset(detect_layout(tmp_path), tmp_path)
     assert check_dataset(dataset).dataset.problems == ()
     assert dataset.classes == ("good", SCRATCH, "NIO")
-    assert {record.name for record in dataset.records} == samples.keys()
-    for record in dataset.records:
-        truth = samples[record.name]
-        assert (record.label > 0) == (truth.label > 0), record.name
-        way = record.name.split("/")[1].split("_")[0]
-        assert record.supervision == {"voc": "box", "class": "label"}.get(way if record.label else "", "mask")
-        if record.label and record.supervision == "mask":
-            mask = read(record).mask > 0
+    assert {item.name for item in dataset.items} == samples.keys()
+    for item in dataset.items:
+        truth = samples[item.name]
+        assert (item.label > 0) == (truth.label > 0), item.name
+        way = item.name.split("/")[1].split("_")[0]
+        assert item.supervision == {"voc": "box", "class": "label"}.get(way if item.label else "", "mask")
+        if item.label and item.supervision == "mask":
+            mask = read(item).mask > 0
             overlap = np.count_nonzero(mask & (truth.mask > 0)) / np.count_nonzero(mask | (truth.mask > 0))
-            assert overlap > 0.7, record.name
+            assert overlap > 0.7, item.name
     assert len(dataset.dropped) == 2  # the accidental clicks

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import datasets
-from datasets.sample import Dataset, Record
+from datasets.sample import Dataset, DataSetItem
 from datasets.splitting import apply_splits
 
 FOLDER = Path(datasets.__file__).parent / "splits"
@@ -19,8 +19,8 @@ OFFICIAL_TEST = {
 
 
 def items_by_split(name):
-    records = tuple(Record(item, Path(item), None, label=0, group=item) for item in sorted(ITEMS))
-    dataset = apply_splits(Dataset(("good", "defect"), records), FOLDER / name)
+    items = tuple(DataSetItem(item, Path(item), None, label=0, group=item) for item in sorted(ITEMS))
+    dataset = apply_splits(Dataset(("good", "defect"), items), FOLDER / name)
     return {split: {r.group for r in dataset.of_split(split)} for split in ("train", "val", "test")}
 
 

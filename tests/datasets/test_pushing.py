@@ -90,9 +90,9 @@ def test_photographs_labels_and_masks_are_sent(dataset):
 
 def test_the_split_of_the_data_set_is_sent(dataset):
     target, words = Target(), ("train", "train", "test", None)
-    records = [record.with_split(word) for record, word in zip(dataset.records, words, strict=True)]
-    records[0] = records[0].with_split("train", fold=3)
-    push(replace(dataset, records=tuple(records)), target)
+    items = [item.with_split(word) for item, word in zip(dataset.items, words, strict=True)]
+    items[0] = items[0].with_split("train", fold=3)
+    push(replace(dataset, items=tuple(items)), target)
     assert [target.annotations[name].split for name in "abcd"] == ["fold_3", "train", "test", "left_out"]
     unsplit = Target()
     push(without_split(dataset), unsplit)
@@ -102,11 +102,11 @@ def test_the_split_of_the_data_set_is_sent(dataset):
 def test_photographs_without_a_split_get_one_and_others_keep_theirs(dataset):
     target = Target()
     push(without_split(dataset), target)
-    split = replace(dataset, records=tuple(record.with_split("train") for record in dataset.records))
+    split = replace(dataset, items=tuple(item.with_split("train") for item in dataset.items))
     assert push(split, target).counts == {"present": 4, "split": 4}
     assert {one.split for one in target.photographs.values()} == {"train"}
     requests = target.requests
-    other = replace(split, records=(split.records[0].with_split("test"), *split.records[1:]))
+    other = replace(split, items=(split.items[0].with_split("test"), *split.items[1:]))
     assert push(other, target).counts == {"present": 4, "other_split": 1}
     assert push(without_split(dataset), target).counts == {"present": 4}
     assert target.requests == requests and {one.split for one in target.photographs.values()} == {"train"}
@@ -128,8 +128,8 @@ def test_again_sends_nothing_and_what_people_did_stays(dataset):
 def test_interrupted_push_continues(dataset):
     target = Target()
 
-    def interrupt(records):
-        yield records[0]
+    def interrupt(items):
+        yield items[0]
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -30,18 +30,16 @@ def make_reviewed(tmp_path, write_picture):
 
 
 def described(dataset):
-    return {
-        r.name: (dataset.classes[r.label], r.supervision) for r in dataset.records if "reviewed" in r.name
-    }
+    return {r.name: (dataset.classes[r.label], r.supervision) for r in dataset.items if "reviewed" in r.name}
 
 
 def test_photographs_that_people_judged_are_added(folder_root, make_reviewed):
     first = make_reviewed("one", ("a", "scratch"), ("b", "dent"), masked="a")
     dataset = load_dataset("folder", folder_root, reviewed=[first])
-    assert len(dataset.records) == 6 and dataset.classes == ("good", "dent", "scratch")
+    assert len(dataset.items) == 6 and dataset.classes == ("good", "dent", "scratch")
     assert described(dataset) == {"reviewed/a": ("scratch", "mask"), "reviewed/b": ("dent", "label")}
-    assert [r.group for r in dataset.records if r.name.startswith("reviewed")] == ["A7", "A7"]
-    assert [record.name for record in dataset.records] == sorted(record.name for record in dataset.records)
+    assert [r.group for r in dataset.items if r.name.startswith("reviewed")] == ["A7", "A7"]
+    assert [item.name for item in dataset.items] == sorted(item.name for item in dataset.items)
 
 
 def test_the_folder_named_last_says_what_a_photograph_shows(folder_root, make_reviewed):
@@ -56,7 +54,7 @@ def test_masks_keep_their_classes_where_the_data_set_numbers_them_otherwise(fold
     pixels[4, 5:8], pixels[5, 5:8] = 1, 2
     assert cv2.imwrite(str(folder / "masks/a.png"), pixels)
     dataset = load_dataset("folder", folder_root, mask_threshold=200, reviewed=[folder])
-    sample = read(next(record for record in dataset.records if record.name == "reviewed/a"))
+    sample = read(next(item for item in dataset.items if item.name == "reviewed/a"))
     assert (sample.classes[4, 5:8] == 2).all() and (sample.classes[5, 5:8] == 1).all()
     assert np.count_nonzero(sample.mask) == 6
 
@@ -69,7 +67,7 @@ def test_areas_that_are_ignored_stay_so(folder_root, make_reviewed):
     manifest = folder / "manifest.jsonl"
     manifest.write_text(manifest.read_text().replace('"mask"', '"class_mask"'))
     dataset = load_dataset("folder", folder_root, reviewed=[folder])
-    sample = read(next(record for record in dataset.records if record.name == "reviewed/a"))
+    sample = read(next(item for item in dataset.items if item.name == "reviewed/a"))
     assert sample.label == 2 and sample.classes is None  # all defect pixels have the class of the label
     assert np.count_nonzero(sample.mask) == 3 and sample.ignored[0].all()
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from datasets.sample import Dataset, Record
+from datasets.sample import Dataset, DataSetItem
 from datasets.splitting import apply_splits, default_split, write_splits
 from segdec.errors import DatasetError
 
@@ -18,29 +18,31 @@ def split_file(tmp_path):
 
 
 def splits_of(dataset):
-    return {record.name: record.split for record in dataset.records}
+    return {item.name: item.split for item in dataset.items}
 
 
-def test_names_of_groups_and_records_are_assigned(items, split_file):
+def test_names_of_groups_and_items_are_assigned(ten_parts, split_file):
     path = split_file("# note\n\ntrain  kos01\nval\tkos02/Part1\r\n  test kos03\n")
-    found = {name: split for name, split in splits_of(apply_splits(items, path)).items() if split}
+    found = {name: split for name, split in splits_of(apply_splits(ten_parts, path)).items() if split}
     train, test = dict.fromkeys(("kos01/Part0", "kos01/Part1"), "train"), ("kos03/Part0", "kos03/Part1")
     assert found == {**train, "kos02/Part1": "val", **dict.fromkeys(test, "test")}
 
 
-def test_folds_are_parts_of_train_and_are_written_again(items, split_file, tmp_path):
-    assigned = apply_splits(items, split_file("fold_1  kos01\nfold_10 kos02\ntest kos03\n"))
-    found = {record.group: (record.split, record.fold) for record in assigned.records if record.split}
+def test_folds_are_parts_of_train_and_are_written_again(ten_parts, split_file, tmp_path):
+    assigned = apply_splits(ten_parts, split_file("fold_1  kos01\nfold_10 kos02\ntest kos03\n"))
+    found = {item.group: (item.split, item.fold) for item in assigned.items if item.split}
     assert found == {"kos01": ("train", 1), "kos02": ("train", 10), "kos03": ("test", None)}
     written = tmp_path / "written.txt"
-    write_splits(written, assigned.records)
-    assert apply_splits(items, written) == assigned
-    record = assigned.records[0]
-    assert record.identity() != record.with_split("train", 2).identity()
+    write_splits(written, assigned.items)
+    assert apply_splits(ten_parts, written) == assigned
+    item = assigned.items[0]
+    assert item.identity() != item.with_split("train", 2).identity()
 
 
 def test_names_may_hold_blanks_and_the_file_a_byte_order_mark(split_file):
-    dataset = Dataset(("good", "defect"), (Record("good/a b", Path("i"), None, label=0, group="good/a b"),))
+    dataset = Dataset(
+        ("good", "defect"), (DataSetItem("good/a b", Path("i"), None, label=0, group="good/a b"),)
+    )
     assert splits_of(apply_splits(dataset, split_file("\ufefftrain  good/a b\n"))) == {"good/a b": "train"}
 
 
@@ -57,22 +59,22 @@ def test_names_may_hold_blanks_and_the_file_a_byte_order_mark(split_file):
         ("# nothing\n", "has no line with a name"),
     ],
 )
-def test_bad_lines_are_refused_with_their_number(items, split_file, text, message):
+def test_bad_lines_are_refused_with_their_number(ten_parts, split_file, text, message):
     with pytest.raises(DatasetError, match=message):
-        apply_splits(items, split_file(text))
+        apply_splits(ten_parts, split_file(text))
 
 
-def test_default_split_is_stratified_grouped_and_complete(items):
-    dataset = default_split(items)
-    defective = {record.group for record in items.records if record.label}  # five groups of ten
+def test_default_split_is_stratified_grouped_and_complete(ten_parts):
+    dataset = default_split(ten_parts)
+    defective = {item.group for item in ten_parts.items if item.label}  # five groups of ten
     for split, count in (("train", 6), ("val", 2), ("test", 2)):
-        groups = {record.group for record in dataset.of_split(split)}
+        groups = {item.group for item in dataset.of_split(split)}
         assert (len(groups), len(groups & defective)) == (count, count // 2)
-    assert len({(r.group, r.split) for r in dataset.records}) == 10
+    assert len({(r.group, r.split) for r in dataset.items}) == 10
 
 
-def test_default_split_depends_on_the_seed_alone(items):
-    assert default_split(items, seed=1) == default_split(items, seed=1)
-    assert default_split(items, seed=1) != default_split(items, seed=2)
-    turned = Dataset(items.classes, items.records[::-1])
-    assert splits_of(default_split(turned)) == splits_of(default_split(items))
+def test_default_split_depends_on_the_seed_alone(ten_parts):
+    assert default_split(ten_parts, seed=1) == default_split(ten_parts, seed=1)
+    assert default_split(ten_parts, seed=1) != default_split(ten_parts, seed=2)
+    turned = Dataset(ten_parts.classes, ten_parts.items[::-1])
+    assert splits_of(default_split(turned)) == splits_of(default_split(ten_parts))

@@ -24,7 +24,7 @@ def limited(folder_root, tmp_path):
 
 
 def annotations(dataset):
-    return {record.name: (record.supervision, record.mask_file is not None) for record in dataset.records}
+    return {item.name: (item.supervision, item.mask_file is not None) for item in dataset.items}
 
 
 def test_lines_limit_defects_and_leave_good_photographs_alone(limited):
@@ -37,7 +37,7 @@ def test_lines_limit_defects_and_leave_good_photographs_alone(limited):
     }
     checked = check_dataset(dataset)
     assert checked.dataset.problems == ()
-    assert len(checked.dataset.records[0].digests) == 1  # nothing of the mask is left
+    assert len(checked.dataset.items[0].digests) == 1  # nothing of the mask is left
 
 
 def test_the_test_split_keeps_its_masks(limited):
@@ -52,7 +52,7 @@ def test_boxes_bound_each_connected_part_of_what_the_threshold_leaves(limited, f
     mask[4:6, 5] = mask[5, 5:8] = 128
     mask[8, 8] = 90
     cv2.imwrite(str(folder_root / "masks/dent/c.png"), mask)
-    sample = read(limited("box dent\n", mask_threshold=127).records[0])
+    sample = read(limited("box dent\n", mask_threshold=127).items[0])
     expected = np.zeros_like(mask)
     expected[0:3, 0:2] = expected[4:6, 5:8] = 255
     assert sample.supervision == "box"

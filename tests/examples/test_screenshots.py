@@ -11,7 +11,7 @@ def test_one_of_eleven_photographs_has_a_defect(tmp_path):
     write_toy(tmp_path / "toy", 60, size=32)
     arriving = screenshots.arriving_photographs(tmp_path / "toy")
     assert len(arriving) == screenshots.EARLIER + screenshots.RECENT
-    assert [record.label > 0 for record in arriving[:11]] == [False] * 5 + [True] + [False] * 5
+    assert [item.label > 0 for item in arriving[:11]] == [False] * 5 + [True] + [False] * 5
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from datasets.layouts.toy import make_sample
-from datasets.sample import Record, Sample
+from datasets.sample import DataSetItem, Sample
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
 from segdec.images import encode_png
@@ -74,13 +74,13 @@ def predictor(make_predictor):
 
 @pytest.fixture(scope="session")
 def make_samples():
-    """Builds records and a reader of square photographs with one 8×8 cell of another brightness each.
+    """Builds items and a reader of square photographs with one 8×8 cell of another brightness each.
 
     Each entry is name, label, brightness of the cell or None, and whether there is a mask file.
     """
 
     def make(*entries, side=SIDE):
-        samples, records = {}, []
+        samples, items = {}, []
         for name, label, brightness, masked in entries:
             image = np.full((side, side, 1), GREY, np.uint8)
             if brightness is not None:
@@ -90,8 +90,8 @@ def make_samples():
                 mask[8:16, 16:24] = 255
             samples[name] = Sample(name, image, mask if masked else None, label)
             path = Path(f"{name}.png")
-            records.append(Record(name, path, path if masked else None, label, name, "test"))
-        return tuple(records), lambda record: samples[record.name]
+            items.append(DataSetItem(name, path, path if masked else None, label, name, "test"))
+        return tuple(items), lambda item: samples[item.name]
 
     return make
 

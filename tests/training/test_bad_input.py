@@ -38,24 +38,24 @@ def cut(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "word"),
     [
-        (lambda record: record.image_file.write_bytes(b""), "is empty (0 bytes)"),
-        (lambda record: record.image_file.write_text("a text"), "is not an image"),
-        (lambda record: cut(record.image_file), "truncated"),
-        (lambda record: write_png(record.image_file, np.full((32, 32, 3), (9, 99, 199), np.uint8)), "colour"),
-        (lambda record: write_png(record.mask_file, np.full((16, 32), 255, np.uint8)), "32"),
-        (lambda record: record.mask_file.unlink(), "has no mask"),
-        (lambda record: write_png(record.mask_file, np.zeros((32, 32), np.uint8)), "mask"),
+        (lambda item: item.image_file.write_bytes(b""), "is empty (0 bytes)"),
+        (lambda item: item.image_file.write_text("a text"), "is not an image"),
+        (lambda item: cut(item.image_file), "truncated"),
+        (lambda item: write_png(item.image_file, np.full((32, 32, 3), (9, 99, 199), np.uint8)), "colour"),
+        (lambda item: write_png(item.mask_file, np.full((16, 32), 255, np.uint8)), "32"),
+        (lambda item: item.mask_file.unlink(), "has no mask"),
+        (lambda item: write_png(item.mask_file, np.zeros((32, 32), np.uint8)), "mask"),
     ],
     ids=["empty", "text", "truncated", "colour", "mask-size", "no-mask", "black-mask"],
 )
 def test_damaged_files(tiny_experiment, toy_root, tmp_path, capsys, damage, word):
     root = tmp_path / "photographs"
     shutil.copytree(toy_root, root)
-    records = load_dataset("folder", root, root / "splits.txt").of_split("val")
-    record = next(record for record in records if record.label)
-    damage(record)
+    items = load_dataset("folder", root, root / "splits.txt").of_split("val")
+    item = next(item for item in items if item.label)
+    damage(item)
     run(tiny_experiment, root, tmp_path)
-    check_refused(capsys, tmp_path, word, record.image_file.stem)
+    check_refused(capsys, tmp_path, word, item.image_file.stem)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from datasets.checking import CheckedPhotograph
 from datasets.name_lists import read_name_list
 from datasets.near_duplicates import normalized_thumbnail
-from datasets.sample import Record
+from datasets.sample import DataSetItem
 from datasets.splitting import SPLITS
 from segdec.artifact import OperatingPoint, OperatingPoints, PartShare, open_artifact, write_artifact
 from segdec.config import Thresholds
@@ -43,8 +43,8 @@ def result_of(run):
 
 
 def photograph(name, label, group, digest=None):
-    record = Record(name, Path(f"{name}.png"), None, label, group, "train")
-    return CheckedPhotograph(record, 8, 8, 1, None, digest or name)
+    item = DataSetItem(name, Path(f"{name}.png"), None, label, group, "train")
+    return CheckedPhotograph(item, 8, 8, 1, None, digest or name)
 
 
 # === Other settings ===

@@ -118,13 +118,13 @@ def heads_run(load_heads, tmp_path_factory):
 
 
 def test_every_photograph_is_scored_by_the_head_that_was_trained_without_it(heads_run):
-    from training.data.run_data import record_reader
+    from training.data.run_data import item_reader
     from training.evaluate import evaluate_run
     from training.metrics.storage import load_evaluation
 
-    records, network, result = heads_run.records("train"), heads_run.network(), heads_run.result()
-    assert {record.fold for record in records} == {1, 2, 3}
-    assert len(result.scored.labels) == len(records)
+    items, network, result = heads_run.items("train"), heads_run.network(), heads_run.result()
+    assert {item.fold for item in items} == {1, 2, 3}
+    assert len(result.scored.labels) == len(items)
     assert "each scored by a network built without it" in result.chosen_by
     assert network.combination.unusual.numpy() == UNUSUAL_LOG_ODDS
     (heads_run.path / ENCODERS_FILE).write_text("encoder     tiny: the fastest\n            tiny  AP 0.9\n")
@@ -134,14 +134,14 @@ def test_every_photograph_is_scored_by_the_head_that_was_trained_without_it(head
     assert "Each photograph was scored by a network built without it" in report
     assert "encoder tiny: the fastest tiny AP 0.9" in report
     found = {each.name: each for each in load_evaluation(heads_run.path).results}
-    assert found.keys() == {record.name for record in records}
-    read = record_reader(heads_run.experiment())
-    for record in (records[0], records[-1]):
-        predictor = Predictor(NetworkEngine(network.without_fold(record.fold - 1)), result.model)
-        assert found[record.name].score == pytest.approx(
-            predictor.predict([read(record).image])[0].score, rel=1e-4
+    assert found.keys() == {item.name for item in items}
+    read = item_reader(heads_run.experiment())
+    for item in (items[0], items[-1]):
+        predictor = Predictor(NetworkEngine(network.without_fold(item.fold - 1)), result.model)
+        assert found[item.name].score == pytest.approx(
+            predictor.predict([read(item).image])[0].score, rel=1e-4
         )
-        assert found[record.name].split == f"fold_{record.fold}"
+        assert found[item.name].split == f"fold_{item.fold}"
 
 
 def test_a_training_that_saves_time_omits_the_last_validation(load_heads, heads_run, tmp_path, monkeypatch):
@@ -177,7 +177,7 @@ def test_versions_are_compared_out_of_fold(heads_run):
     evaluate_parent(heads_run, heads_run)
     by_set, verdict = compare_with_parent(heads_run, heads_run)
     assert list(by_set) == ["the former train photographs"]
-    assert by_set["the former train photographs"].photographs == len(heads_run.records("train"))
+    assert by_set["the former train photographs"].photographs == len(heads_run.items("train"))
     assert verdict == "not worse"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from datasets.loading import load_dataset
 from datasets.reading import read
-from datasets.sample import Record, Sample
+from datasets.sample import DataSetItem, Sample
 from segdec.artifact import TrainingPhotographs, read_file
 from segdec.errors import RunError
 from segdec.export.self_test import run_self_test
@@ -54,8 +54,8 @@ def test_predictions_of_the_exported_model_equal_the_evaluation(finished_run, to
     assert manifest.thresholds == result.model.thresholds
     predictor = Predictor.load(tmp_path / "model")
     assert predictor.manifest is not None and predictor.manifest.training_photographs == trained
-    records = load_dataset("folder", toy_root, toy_root / "splits.txt").of_split("test")
-    predictions = predictor.predict([read(record).image for record in records], batch_size=1)
+    items = load_dataset("folder", toy_root, toy_root / "splits.txt").of_split("test")
+    predictions = predictor.predict([read(item).image for item in items], batch_size=1)
     for result, prediction in zip(load_evaluation(finished_run).results, predictions, strict=True):
         assert prediction.label == result.predicted_label
         assert prediction.score == pytest.approx(result.score, abs=1e-5)
@@ -72,13 +72,13 @@ def test_predictions_of_the_exported_model_equal_the_evaluation(finished_run, to
     ],
 )
 def test_sample_is_the_clearest_defect_or_the_first_image(predictor, levels, labels, chosen):
-    records = [Record(str(index), Path(), None, label, "") for index, label in enumerate(labels)]
+    items = [DataSetItem(str(index), Path(), None, label, "") for index, label in enumerate(labels)]
     images = {str(index): np.full((8, 8, 1), level, np.uint8) for index, level in enumerate(levels)}
 
-    def read_sample(record):
-        return Sample(record.name, images[record.name], None, record.label)
+    def read_sample(item):
+        return Sample(item.name, images[item.name], None, item.label)
 
-    found = choose_sample(predictor, records, read_sample)
+    found = choose_sample(predictor, items, read_sample)
     assert found is images[str(chosen)]
 
 
@@ -133,12 +133,12 @@ def test_training_on_12_bit_images_equals_8_bit(
 ):
     root = tmp_path / "deep"
     shutil.copytree(toy_root, root)
-    for record in load_dataset("folder", toy_root).records:
-        pixels = read(record).image.astype(float)
+    for item in load_dataset("folder", toy_root).items:
+        pixels = read(item).image.astype(float)
         deep = np.rint(pixels * 4095 / 255).astype(
             np.uint16
         )  # comes back exactly: 16 steps for each of 8 bits
-        cv2.imwrite(str(root / record.image_file.relative_to(toy_root)), deep)
+        cv2.imwrite(str(root / item.image_file.relative_to(toy_root)), deep)
     flags = ["--data.root", str(root), "--data.splits", str(root / "splits.txt"), "--runs", str(tmp_path)]
     command = ["run", str(tiny_experiment), *flags]
     with pytest.raises(SystemExit):

@@ -8,14 +8,14 @@ import pytest
 pytest.importorskip("tensorflow")
 
 from datasets.layouts.toy import write_toy
-from datasets.sample import Record, Sample
+from datasets.sample import DataSetItem, Sample
 from segdec.config import InputConfig
 from segdec.errors import ConfigError, DatasetError
 from segdec.predictor import Predictor
 from training.config import LossConfig, TargetConfig
 from training.data.array_cache import ArrayCache
 from training.data.example_source import PhotographSource, TileSource
-from training.data.inspected_records import clip_mask, relabel_uninspected
+from training.data.inspected_items import clip_mask, relabel_uninspected
 from training.data.run_data import check_localized, load_run_data
 from training.data.synthetic_source import ANY_DEFECT
 from training.data.targets import build_targets, split_by_class
@@ -92,18 +92,18 @@ def test_classes_are_learnt_apart_and_an_unknown_one_by_its_likeliest_mask():
     np.testing.assert_array_equal(same, logits)
 
 
-# === Records ===
+# === Items ===
 
 
 def test_photographs_and_tiles_have_the_class_that_they_show(tmp_path):
     mask, classes = two_kinds()
     sample = Sample("part", np.zeros((8, 16, 1), np.uint8), mask, 2, classes=classes)
-    record = Record("part", tmp_path, tmp_path, 2, "part", mask_values=(), shape=(8, 16, 1))
+    item = DataSetItem("part", tmp_path, tmp_path, 2, "part", mask_values=(), shape=(8, 16, 1))
     left = InputConfig(regions_of_interest=(((0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0)),))
-    (found,) = relabel_uninspected([record], lambda _: clip_mask(sample, left), left)
+    (found,) = relabel_uninspected([item], lambda _: clip_mask(sample, left), left)
     assert found.label == 1
     tiles = InputConfig(policy="tile", height=8, width=8, overlap_px=0)
-    photographs = PhotographSource([record], lambda _: sample, tiles, 1, ArrayCache(1))
+    photographs = PhotographSource([item], lambda _: sample, tiles, 1, ArrayCache(1))
     source = TileSource(photographs, tiles, 0)
     assert source.labels == [1, 2]
     assert np.unique(source[1].classes).tolist() == [2]
@@ -111,13 +111,15 @@ def test_photographs_and_tiles_have_the_class_that_they_show(tmp_path):
 
 
 def test_label_only_annotations_of_a_class_are_refused(tmp_path):
-    known = Record("1", tmp_path, tmp_path, 1, "1")
-    unknown = Record("2", tmp_path, None, 2, "2", supervision="label")
+    known = DataSetItem("1", tmp_path, tmp_path, 1, "1")
+    unknown = DataSetItem("2", tmp_path, None, 2, "2", supervision="label")
     classes = ("good", "scratch", "spot")
-    check_localized([known, Record("0", tmp_path, None, 0, "0")], classes)
+    check_localized([known, DataSetItem("0", tmp_path, None, 0, "0")], classes)
     with pytest.raises(DatasetError, match="no training photograph of the class 'spot' has a mask"):
         check_localized([known, unknown], classes)
-    check_localized([known, unknown, Record("3", tmp_path, tmp_path, 2, "3", supervision="box")], classes)
+    check_localized(
+        [known, unknown, DataSetItem("3", tmp_path, tmp_path, 2, "3", supervision="box")], classes
+    )
 
 
 # === Figures ===

@@ -205,12 +205,12 @@ def load(tiny_experiment, tiny_encoder, tiny_encoder_weights, toy_root, tmp_path
 def test_a_run_on_good_photographs_alone(load, tmp_path, capsys):
     """Without a step; thresholds come from all photographs, each scored without its fold."""
     run = Trainer(load(tmp_path)).run()
-    result, records = run.result(), run.records("train")
+    result, items = run.result(), run.items("train")
     assert "The threshold is based on" in capsys.readouterr().err
     assert 0 < result.model.thresholds.score < 1
     assert result.model.thresholds.mask == pytest.approx(result.model.thresholds.score)
     assert "each scored by a network built without it" in result.chosen_by
-    assert len(result.scored.labels) == len(records) and {one.fold for one in records} == {1, 2, 3}
+    assert len(result.scored.labels) == len(items) and {one.fold for one in items} == {1, 2, 3}
     assert run.compared_split == "test"
     assert len(result.training_photographs.limits.measures[SURFACE].centre) == 96
     (own, *_) = run.parts("train")

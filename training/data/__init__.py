@@ -1,1 +1,1 @@
-"""From photograph to batch: Record (listed) → Sample (decoded) → Example (prepared) → batch (augmented)."""
+"""From photograph to batch: Item (listed) → Sample (decoded) → Example (prepared) → batch (augmented)."""

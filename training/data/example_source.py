@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.sample import IGNORED, LazyRecords, Record, Sample, is_unlocalized, labels_of, unlocalized
+from datasets.sample import IGNORED, DataSetItem, LazyItems, Sample, is_unlocalized, labels_of, unlocalized
 from segdec.config import InputConfig, ModelConfig
 from segdec.errors import ConfigError, ImageError
 from segdec.inference.preprocessing import (
@@ -41,14 +41,14 @@ class Example:
 
 
 def build_source(
-    records: Sequence[Record], read: Callable[[Record], Sample], model: ModelConfig, cache: ArrayCache
+    items: Sequence[DataSetItem], read: Callable[[DataSetItem], Sample], model: ModelConfig, cache: ArrayCache
 ) -> "ExampleSource":
     """Builds the training examples for the model's input: photographs, or tiles of them.
 
     Raises:
         SegdecError: If photographs cannot be read or cut into tiles.
     """
-    photographs = PhotographSource(records, read, model.input, model.network.input_channels, cache)
+    photographs = PhotographSource(items, read, model.input, model.network.input_channels, cache)
     if model.input.policy != "tile":
         return photographs
     return TileSource(photographs, model.input, model.tile_overlap)
@@ -64,16 +64,16 @@ class PhotographSource:
 
     def __init__(
         self,
-        records: Sequence[Record],
-        read: Callable[[Record], Sample],
+        items: Sequence[DataSetItem],
+        read: Callable[[DataSetItem], Sample],
         input_config: InputConfig,
         channels: int,
         cache: ArrayCache,
     ) -> None:
-        self.records = records
+        self.items = items
         self.channels = channels
-        self.labels: list[int] = labels_of(records).tolist()
-        self.supervised: list[bool] = (~unlocalized(records)).tolist()
+        self.labels: list[int] = labels_of(items).tolist()
+        self.supervised: list[bool] = (~unlocalized(items)).tolist()
         self._read = read
         self._input = input_config
         self._cache = cache
@@ -84,33 +84,33 @@ class PhotographSource:
         return self
 
     def __len__(self) -> int:
-        return len(self.records)
+        return len(self.items)
 
     def __getitem__(self, index: int) -> Example:
-        """Returns the example of `records[index]`; raises SegdecError if its files cannot be used."""
+        """Returns the example of `items[index]`; raises SegdecError if its files cannot be used."""
         arrays = self._cache.get(index)
         if arrays is None:
-            arrays = self._prepare(self.records[index])
+            arrays = self._prepare(self.items[index])
             self._cache.put(index, arrays)
         maps = (arrays.get(name) for name in ("mask", "area", "classes", "ignored"))
         return Example(arrays["image"], *maps)
 
     def name(self, index: int) -> str:
         """Returns the name of an example for messages."""
-        return self.records[index].name
+        return self.items[index].name
 
     def fold(self, index: int) -> int | None:
         """Returns the fold of an example, from 1; None without folds."""
-        return self.records[index].fold
+        return self.items[index].fold
 
     def has_drawn_mask(self, index: int) -> bool:
         """Returns whether an example has a defect of one class with a drawn mask, not only a box or label."""
-        known, record = self.labels[index] != 0 and self.supervised[index], self.records[index]
+        known, item = self.labels[index] != 0 and self.supervised[index], self.items[index]
         # A mask with several classes cannot be transplanted.
         one_class = (
-            record.mask_values is None or len({number for _, number in record.mask_values} - {IGNORED}) == 1
+            item.mask_values is None or len({number for _, number in item.mask_values} - {IGNORED}) == 1
         )
-        return known and record.supervision == "mask" and one_class
+        return known and item.supervision == "mask" and one_class
 
     def common_shape(self) -> tuple[int, ...]:
         """Returns the common shape (h, w, C); photographs of unknown shape are read.
@@ -118,9 +118,9 @@ class PhotographSource:
         Raises:
             ConfigError: If the prepared images differ in size.
         """
-        records = self.records  # those of shards know one photograph of each shape
-        distinct = records.shapes().values() if isinstance(records, LazyRecords) else range(len(self))
-        shapes = {self.shape(index): records[index].name for index in distinct}
+        items = self.items  # those of shards know one photograph of each shape
+        distinct = items.shapes().values() if isinstance(items, LazyItems) else range(len(self))
+        shapes = {self.shape(index): items[index].name for index in distinct}
         if len(shapes) > 1:
             (one, first), (other, second) = list(shapes.items())[:2]
             raise ConfigError(
@@ -131,18 +131,18 @@ class PhotographSource:
         return next(iter(shapes))
 
     def shape(self, index: int) -> tuple[int, ...]:
-        """Returns the shape (h, w, C) of a prepared photograph; it is read if the record lacks its shape."""
-        shape = self.records[index].shape
+        """Returns the shape (h, w, C) of a prepared photograph; it is read if the item lacks its shape."""
+        shape = self.items[index].shape
         known = None if shape is None else prepared_shape(shape, self._input, self.channels)
         return self[index].image.shape if known is None else known
 
-    def _prepare(self, record: Record) -> Arrays:
-        sample = self._read(record)
+    def _prepare(self, item: DataSetItem) -> Arrays:
+        sample = self._read(item)
         image = prepare_sample(sample, self._input, self.channels)
         height, width = sample.image.shape[:2]
         area = prepare_area(self._input, height, width)
         arrays = {"image": image} if area is None else {"image": image, "area": area}
-        if sample.mask is not None and not is_unlocalized(record):
+        if sample.mask is not None and not is_unlocalized(item):
             mask = prepare_mask(sample.mask, self._input)
             if mask.any():
                 arrays["mask"] = mask
@@ -206,7 +206,7 @@ class TileSource:
         )
 
     def name(self, index: int) -> str:
-        """Returns the record's name, with the tile's first column and row."""
+        """Returns the item's name, with the tile's first column and row."""
         tile = self._tiles[index]
         return f"{self.photographs.name(tile.photograph)}[{tile.column},{tile.row}]"
 
@@ -225,7 +225,7 @@ class TileSource:
 
     def _cut(self, index: int) -> list[Tile]:
         shape, label = self.photographs.shape(index), self.photographs.labels[index]
-        whole = self.photographs[index] if self.photographs.records[index].mask_file else None
+        whole = self.photographs[index] if self.photographs.items[index].mask_file else None
         rows, columns = (
             tile_starts(side, tile, self._overlap) for side, tile in zip(shape, self._size, strict=False)
         )

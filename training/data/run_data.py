@@ -19,7 +19,16 @@ from datasets.loading import load_dataset
 from datasets.mask_cover import check_mask_cover
 from datasets.problems import describe_problems
 from datasets.reading import read
-from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample, Split, labels_of, unlocalized
+from datasets.sample import (
+    Dataset,
+    DataSetIssue,
+    DataSetItem,
+    LazyItems,
+    Sample,
+    Split,
+    labels_of,
+    unlocalized,
+)
 from datasets.splitting import SPLIT_WORDS, read_split_lines
 from segdec.artifact import TrainingPhotographs
 from segdec.config import ModelConfig, NetworkConfig, config_error
@@ -28,7 +37,7 @@ from segdec.runtime.cli import progress_bar
 from training.config import DataConfig, ExperimentConfig
 from training.data.array_cache import ArrayCache
 from training.data.example_source import ExampleSource, build_source, prepare_sample, prepared_shape
-from training.data.inspected_records import clip_mask, relabel_uninspected
+from training.data.inspected_items import clip_mask, relabel_uninspected
 from training.data.targets import dilate_sample
 
 DRY_RUN_PHOTOGRAPHS = 2
@@ -40,7 +49,7 @@ class RunData:
     """The data of a run.
 
     Attributes:
-        dataset: The checked records of all splits.
+        dataset: The checked items of all splits.
         model: Model configuration for these classes.
         examples: Examples of the training split.
         cache: Stores examples and other arrays that are used repeatedly.
@@ -59,7 +68,7 @@ class RunData:
     shape: tuple[int, ...]
     fingerprint: str
     check_cache: CheckCache
-    left_out: tuple[Problem, ...] = ()
+    left_out: tuple[DataSetIssue, ...] = ()
     training_photographs: TrainingPhotographs | None = None
     used_share: float = 1.0
 
@@ -89,33 +98,33 @@ def load_run_data(config: ExperimentConfig, *, few: bool = False) -> RunData:
     raise_if_unusable(dataset, checked, allowed_leaks=data.allowed_leaks, skip_broken=data.skip_broken)
 
     # === 4. Relabel ===
-    read_record = record_reader(config)
-    records = relabel_uninspected(checked.dataset.records, read_record, config.input)
-    usable = replace(checked.dataset, records=records, problems=())
+    read_item = item_reader(config)
+    items = relabel_uninspected(checked.dataset.items, read_item, config.input)
+    usable = replace(checked.dataset, items=items, problems=())
     check_learnable(config, model, usable)
     photographs = len(usable.of_split("train"))
     if few and model.network.folds > 1:
-        usable = replace(usable, records=pick_few(records))
+        usable = replace(usable, items=pick_few(items))
 
-    def read_example(record: Record) -> Sample:
-        return dilate_sample(read_record(record), config.target)
+    def read_example(item: DataSetItem) -> Sample:
+        return dilate_sample(read_item(item), config.target)
 
     cache = ArrayCache(data.cache_mb, data.cache_folder, data.disk_cache_mb)
     used = usable.of_split("train")
     examples = build_source(used, read_example, model, cache)
-    shape, digest, left_out = examples.common_shape(), fingerprint(records), checked.dataset.problems
+    shape, digest, left_out = examples.common_shape(), fingerprint(items), checked.dataset.problems
     trained, share = describe_training(checked), len(used) / photographs
     return RunData(usable, model, examples, cache, shape, digest, check_cache, left_out, trained, share)
 
 
-def pick_few(records: Sequence[Record]) -> tuple[Record, ...]:
-    """Returns `DRY_RUN_PHOTOGRAPHS` records of each class of each fold, and those without a fold."""
+def pick_few(items: Sequence[DataSetItem]) -> tuple[DataSetItem, ...]:
+    """Returns `DRY_RUN_PHOTOGRAPHS` items of each class of each fold, and those without a fold."""
     seen: Counter[tuple[int | None, int]] = Counter()
     picked = []
-    for record in records:
-        seen[record.fold, record.label] += 1
-        if record.fold is None or seen[record.fold, record.label] <= DRY_RUN_PHOTOGRAPHS:
-            picked.append(record)
+    for item in items:
+        seen[item.fold, item.label] += 1
+        if item.fold is None or seen[item.fold, item.label] <= DRY_RUN_PHOTOGRAPHS:
+            picked.append(item)
     return tuple(picked)
 
 
@@ -133,9 +142,9 @@ def assign_network_folds(checked: CheckedDataset, network: NetworkConfig, seed: 
             f"network.heads = {network.heads} needs folds, which packed photographs do not have. Expected "
             "photographs in files, or network.heads = 1."
         )
-    own = [one for one in checked.photographs if one.record.split in ("train", "val")]
+    own = [one for one in checked.photographs if one.item.split in ("train", "val")]
     duplicates: Duplicates = ()
-    if any(one.record.fold is None for one in own):
+    if any(one.item.fold is None for one in own):
         shares, searched = [1] * network.folds, checked.photographs  # the search for leaks finds the same
         duplicates, notes = near_duplicates_for_split(own, shares, seed, searched=searched)
         for note in notes:
@@ -148,9 +157,9 @@ def describe_training(checked: CheckedDataset) -> TrainingPhotographs | None:
     """Returns size and depth of the training photographs; the depth of packed ones is unknown."""
     if isinstance(checked.photographs, UnreadPhotographs):
         train = checked.dataset.of_split("train")
-        sizes = train.shapes() if isinstance(train, LazyRecords) else ()
+        sizes = train.shapes() if isinstance(train, LazyItems) else ()
         return TrainingPhotographs.of(((height, width) for height, width, _ in sizes), ())
-    found = [one for one in checked.photographs if one.record.split == "train"]
+    found = [one for one in checked.photographs if one.item.split == "train"]
     depths = [one.bit_depth for one in found if one.bit_depth is not None]
     return TrainingPhotographs.of(((one.height, one.width) for one in found), depths)
 
@@ -180,9 +189,9 @@ def list_dataset(config: DataConfig, splits: Path | None) -> Dataset:
     )
 
 
-def list_split_records(
+def list_split_items(
     config: ExperimentConfig, splits: Path, classes: tuple[str, ...], split: Split
-) -> Sequence[Record]:
+) -> Sequence[DataSetItem]:
     """Lists the photographs of a split as they were when the run with these `splits` and classes started.
 
     Raises:
@@ -203,7 +212,7 @@ def list_split_records(
             f"The split '{split}' of '{data.root}' is empty. Evaluate another --split, or train with a "
             "splits file that contains it."
         )
-    return relabel_uninspected(dataset.of_split(split), record_reader(config), config.input)
+    return relabel_uninspected(dataset.of_split(split), item_reader(config), config.input)
 
 
 def build_model_config(config: ExperimentConfig, classes: tuple[str, ...]) -> ModelConfig:
@@ -224,26 +233,26 @@ def build_model_config(config: ExperimentConfig, classes: tuple[str, ...]) -> Mo
 # === Reading ===
 
 
-def record_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
-    """Returns a function that reads a record, with its mask clipped to the inspected area."""
+def item_reader(config: ExperimentConfig) -> Callable[[DataSetItem], Sample]:
+    """Returns a function that reads an item, with its mask clipped to the inspected area."""
     read_whole = partial(read, white_level=config.input.white_level, max_pixels=config.data.max_pixels)
-    return lambda record: clip_mask(read_whole(record), config.input)
+    return lambda item: clip_mask(read_whole(item), config.input)
 
 
-def cached_reader(read: Callable[[Record], Sample], cache: ArrayCache) -> Callable[[Record], Sample]:
+def cached_reader(
+    read: Callable[[DataSetItem], Sample], cache: ArrayCache
+) -> Callable[[DataSetItem], Sample]:
     """Returns `read` with cached pixels."""
 
-    def read_cached(record: Record) -> Sample:
-        cached = cache.get(record.name)
+    def read_cached(item: DataSetItem) -> Sample:
+        cached = cache.get(item.name)
         if cached is not None:
             mask, classes, ignored = (cached.get(name) for name in ("mask", "classes", "ignored"))
-            return Sample(
-                record.name, cached["image"], mask, record.label, record.supervision, classes, ignored
-            )
-        sample = read(record)
+            return Sample(item.name, cached["image"], mask, item.label, item.supervision, classes, ignored)
+        sample = read(item)
         arrays = {"image": sample.image, "mask": sample.mask, "classes": sample.classes}
         arrays["ignored"] = sample.ignored
-        cache.put(record.name, {name: array for name, array in arrays.items() if array is not None})
+        cache.put(item.name, {name: array for name, array in arrays.items() if array is not None})
         return sample
 
     return read_cached
@@ -255,12 +264,12 @@ def cached_reader(read: Callable[[Record], Sample], cache: ArrayCache) -> Callab
 def check_files(
     config: ExperimentConfig, dataset: Dataset, channels: int, check_cache: CheckCache
 ) -> CheckedDataset:
-    """Checks the records that have a split and prints warnings; problems are part of the result."""
+    """Checks the items that have a split and prints warnings; problems are part of the result."""
     checked = check_dataset(
         dataset.assigned(),
         white_level=config.input.white_level,
         max_pixels=config.data.max_pixels,
-        progress=lambda records: progress_bar(records, desc="checking", unit="image", leave=False),
+        progress=lambda items: progress_bar(items, desc="checking", unit="image", leave=False),
         examine=lambda sample: prepare_sample(sample, config.input, channels),
         trusted=lambda shape: prepared_shape(shape, config.input, channels) is not None,
         known=check_cache,
@@ -305,10 +314,10 @@ def check_learnable(config: ExperimentConfig, model: ModelConfig, dataset: Datas
         check_localized(training, dataset.classes)
 
 
-def _check_split(split: str, records: Sequence[Record], *, good_only: bool) -> None:
+def _check_split(split: str, items: Sequence[DataSetItem], *, good_only: bool) -> None:
     """Checks that a split has good photographs, and defective ones unless `good_only` are enough."""
-    defective = int(np.count_nonzero(labels_of(records)))
-    good = len(records) - defective
+    defective = int(np.count_nonzero(labels_of(items)))
+    good = len(items) - defective
     if good and (defective or good_only):
         return
     advice = "name them in a splits file and pass --data.splits FILE, or add photographs."
@@ -323,15 +332,15 @@ def _check_split(split: str, records: Sequence[Record], *, good_only: bool) -> N
     )
 
 
-def check_localized(records: Sequence[Record], classes: tuple[str, ...]) -> None:
+def check_localized(items: Sequence[DataSetItem], classes: tuple[str, ...]) -> None:
     """Checks that each class of defects has a mask or box in training: otherwise its mask would stay empty.
 
     Raises:
         DatasetError: If a class has none.
     """
-    labels = labels_of(records)
-    localized = set(labels[~unlocalized(records)].tolist())
-    if any(record.mask_values is not None for record in records):  # only the pixels contain the classes
+    labels = labels_of(items)
+    localized = set(labels[~unlocalized(items)].tolist())
+    if any(item.mask_values is not None for item in items):  # only the pixels contain the classes
         return
     missing = [name for number, name in enumerate(classes) if number in set(labels.tolist()) - localized]
     if missing:
@@ -342,12 +351,12 @@ def check_localized(records: Sequence[Record], classes: tuple[str, ...]) -> None
         )
 
 
-def fingerprint(records: Sequence[Record]) -> str:
-    """Returns the SHA-256 over names, splits, labels, annotations and file contents of checked records."""
-    if isinstance(records, LazyRecords):
-        identities = records.identities()
+def fingerprint(items: Sequence[DataSetItem]) -> str:
+    """Returns the SHA-256 over names, splits, labels, annotations and file contents of checked items."""
+    if isinstance(items, LazyItems):
+        identities = items.identities()
     else:
-        identities = map(Record.identity, sorted(records, key=lambda record: record.name))
+        identities = map(DataSetItem.identity, sorted(items, key=lambda item: item.name))
     digest = hashlib.sha256()
     for identity in identities:
         digest.update(identity)

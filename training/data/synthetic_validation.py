@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from datasets.sample import Record, Sample, labels_of
+from datasets.sample import DataSetItem, Sample, labels_of
 from segdec.config import ModelConfig
 from segdec.inference.preprocessing import prepare_mask
 from training.data.array_cache import ArrayCache
@@ -28,13 +28,13 @@ SUFFIX = " + synthetic defect"
 class ValidationImages:
     """Photographs on which the best weights are chosen, and the function that reads one."""
 
-    records: Sequence[Record]
-    read: Callable[[Record], Sample]
+    items: Sequence[DataSetItem]
+    read: Callable[[DataSetItem], Sample]
 
 
 def synthetic_validation(
-    records: Sequence[Record],
-    read: Callable[[Record], Sample],
+    items: Sequence[DataSetItem],
+    read: Callable[[DataSetItem], Sample],
     model: ModelConfig,
     seed: int,
     cache: ArrayCache,
@@ -44,22 +44,22 @@ def synthetic_validation(
     A copy has the size of the network's input, so that its defect has the size of those in training. The
     defects depend on the seed; `cache` stores the copies.
     """
-    if labels_of(records).any():
+    if labels_of(items).any():
         return None
-    chosen = pick_evenly(range(len(records)), MAX_IMAGES)
-    sources = {records[index].name + SUFFIX: index for index in chosen}
+    chosen = pick_evenly(range(len(items)), MAX_IMAGES)
+    sources = {items[index].name + SUFFIX: index for index in chosen}
     copies = [
         # A mask file marks the location as known; it is not read.
-        replace(records[index], name=name, label=1, mask_file=records[index].image_file)
+        replace(items[index], name=name, label=1, mask_file=items[index].image_file)
         for name, index in sources.items()
     ]
 
-    def read_or_synthesize(record: Record) -> Sample:
-        index = sources.get(record.name)
+    def read_or_synthesize(item: DataSetItem) -> Sample:
+        index = sources.get(item.name)
         if index is None:
-            return read(record)
+            return read(item)
         random = np.random.default_rng([seed, SEED, index])
-        good, other = read(records[index]), read(records[int(random.integers(len(records)))])
+        good, other = read(items[index]), read(items[int(random.integers(len(items)))])
         image, texture = (
             prepare_sample(sample, model.input, model.network.input_channels) for sample in (good, other)
         )
@@ -67,6 +67,6 @@ def synthetic_validation(
         # The model processes the copy as a photograph, so the inspected area is applied to the copy.
         area = known_area(model.input.inspected_area(*image.shape[:2]), ignored)
         changed, mask = synthesize_anomaly(image, [texture], random, area)
-        return Sample(record.name, changed, mask, record.label, ignored=ignored)
+        return Sample(item.name, changed, mask, item.label, ignored=ignored)
 
-    return ValidationImages([*records, *copies], cached_reader(read_or_synthesize, cache))
+    return ValidationImages([*items, *copies], cached_reader(read_or_synthesize, cache))

@@ -417,9 +417,9 @@ def _profile(options: FitOptions) -> ProfiledDataset:
 def _use_all_to_train(dataset: Dataset, root: Path) -> Dataset:
     """Moves the photographs besides a separate test folder to train, unless they have their own split."""
     own, tests = split_test_folder(dataset)
-    if has_own_split(replace(dataset, records=tuple(own)), root):
+    if has_own_split(replace(dataset, items=tuple(own)), root):
         return dataset
-    return replace(dataset, records=(*(record.with_split("train") for record in own), *tests))
+    return replace(dataset, items=(*(item.with_split("train") for item in own), *tests))
 
 
 def _split(profiled: ProfiledDataset, *, with_folds: bool) -> tuple[ProfiledDataset, DatasetSplit]:
@@ -567,16 +567,16 @@ def _compare(
 ) -> EncoderComparison:
     share_s = 60 * options.minutes * time_share(len(durations))
     number = count_photographs(share_s, durations.values())
-    records = pick_photographs(split.dataset.of_split("train"), number, options.seed)
+    items = pick_photographs(split.dataset.of_split("train"), number, options.seed)
     encoders = []
     for name, duration_ms in durations.items():
         choice = _choose(profiled.profile, split, replace(resources, encoder=name))
         config = _experiment(choice, name, options, MAX_STEPS)
         store_checks(profiled, open_check_cache(config, config.network.input_channels))
-        precision, steps = measure_average_precision(config, records, share_s, clock)
+        precision, steps = measure_average_precision(config, items, share_s, clock)
         encoders.append(ComparedEncoder(name, duration_ms, precision, steps))
-    defective = sum(record.label > 0 for record in records)
-    return EncoderComparison(tuple(encoders), share_s, len(records), defective)
+    defective = sum(item.label > 0 for item in items)
+    return EncoderComparison(tuple(encoders), share_s, len(items), defective)
 
 
 def _detect_orientation(profile: DatasetProfile, split: DatasetSplit, resources: Resources) -> DatasetProfile:
@@ -617,7 +617,7 @@ def _write(
     path.parent.mkdir(parents=True, exist_ok=True)
     origin = f"Chosen by: python -m training fit {config.data.root}"
     if splits is not None:
-        write_splits(splits, split.dataset.records, comment=origin)
+        write_splits(splits, split.dataset.items, comment=origin)
     comments = [origin, f"python -m training run {path} --name another", ""]
     comments += [*describe_split(split), *encoder, *describe_reasons(choice.reasons)]
     head = "".join(f"# {line}".rstrip() + "\n" for text in comments for line in text.split("\n"))

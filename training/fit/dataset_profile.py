@@ -16,7 +16,7 @@ from datasets.checking import CheckedDataset, CheckedPhotograph, check_dataset, 
 from datasets.leaks import near_duplicates_for_split
 from datasets.mask_cover import check_mask_cover
 from datasets.problems import format_problem, raise_if_problems
-from datasets.sample import Dataset, Record, Sample, is_unlocalized
+from datasets.sample import Dataset, DataSetItem, Sample, is_unlocalized
 from datasets.splitting import SPLITS, has_own_split
 from segdec.errors import DatasetError
 from segdec.images import DEFAULT_MAX_PIXELS
@@ -113,9 +113,9 @@ class DatasetProfile:
         """Number of defective images."""
         return sum(self.counts[1:])
 
-    def with_annotations_of(self, records: Iterable[Record]) -> "DatasetProfile":
-        """Returns the profile with the annotation counts of these records."""
-        masks, boxes, labels = _annotations(records)
+    def with_annotations_of(self, items: Iterable[DataSetItem]) -> "DatasetProfile":
+        """Returns the profile with the annotation counts of these items."""
+        masks, boxes, labels = _annotations(items)
         return replace(self, masks=masks, boxes=boxes, labels=labels)
 
 
@@ -141,12 +141,12 @@ def profile_dataset(dataset: Dataset, layout: str, root: Path, read_options: Rea
     """
     facts: dict[str, PixelFacts] = {}
     cache = CheckCache(root, str(root), "")  # used for the file states only
-    states = {record.name: cache.state(record) for record in dataset.records}
+    states = {item.name: cache.state(item) for item in dataset.items}
     checked = check_dataset(
         dataset,
         white_level=read_options.white_level,
         max_pixels=read_options.max_pixels,
-        progress=lambda records: progress_bar(records, desc="reading", unit="image", leave=False),
+        progress=lambda items: progress_bar(items, desc="reading", unit="image", leave=False),
         examine=lambda sample: facts.update({sample.name: measure_sample(sample)}),
     )
     cover = check_mask_cover(checked, decided=read_options.invert_masks is not None)
@@ -166,13 +166,13 @@ def profile_dataset(dataset: Dataset, layout: str, root: Path, read_options: Rea
 def store_checks(profiled: ProfiledDataset, known: CheckCache) -> None:
     """Stores the checks for the training, which then skips them."""
     for photograph in profiled.checked.photographs:
-        state, record = profiled.states.get(photograph.record.name), photograph.record
+        state, item = profiled.states.get(photograph.item.name), photograph.item
         shape = photograph.height, photograph.width, photograph.channels
         depth, small = photograph.bit_depth, photograph.thumbnail
-        if photograph.defect_px is None or small is None or depth is None or record.digests is None:
+        if photograph.defect_px is None or small is None or depth is None or item.digests is None:
             continue
         found = photograph.defect_px, photograph.digest, photograph.webp, small, depth, photograph.blank
-        known.store(state, CheckResult(shape, record.digests, *found))
+        known.store(state, CheckResult(shape, item.digests, *found))
     known.save(parents=True)
 
 
@@ -181,7 +181,7 @@ def rare_classes(profiled: ProfiledDataset) -> list[str]:
     classes = profiled.profile.classes
     if len(classes) == 2:
         return []
-    labelled = {(one.record.label, one.record.group) for one in profiled.checked.photographs}
+    labelled = {(one.item.label, one.item.group) for one in profiled.checked.photographs}
     parts = Counter(label for label, _ in labelled)
     return [name for label, name in enumerate(classes) if label and parts[label] < len(SPLITS)]
 
@@ -192,15 +192,15 @@ def merge_defects(profiled: ProfiledDataset, why: str) -> ProfiledDataset:
     classes = (profile.classes[0], DEFECT)
     note = f"{why}: all defects become one class (data.merge_defects)"
 
-    def merged(record: Record) -> Record:
-        return replace(record, label=min(record.label, 1))
+    def merged(item: DataSetItem) -> DataSetItem:
+        return replace(item, label=min(item.label, 1))
 
-    photographs = tuple(replace(f, record=merged(f.record)) for f in profiled.checked.photographs)
-    records = tuple(map(merged, dataset.records))
+    photographs = tuple(replace(f, item=merged(f.item)) for f in profiled.checked.photographs)
+    items = tuple(map(merged, dataset.items))
     return replace(
         profiled,
         profile=replace(profile, classes=classes, counts=(profile.good, profile.defective), merged=True),
-        checked=CheckedDataset(replace(dataset, classes=classes, records=records), photographs),
+        checked=CheckedDataset(replace(dataset, classes=classes, items=items), photographs),
         notes=(*profiled.notes, note),
     )
 
@@ -227,21 +227,21 @@ def build_profile(
 ) -> DatasetProfile:
     """Returns the profile of checked images."""
     photographs, classes = checked.photographs, checked.dataset.classes
-    records = [photograph.record for photograph in photographs]
+    items = [photograph.item for photograph in photographs]
     sizes = [(photograph.height, photograph.width) for photograph in photographs]
     heights, widths = np.array(sizes).T
     proportions = heights / widths
-    masks, boxes, labels = _annotations(records)
+    masks, boxes, labels = _annotations(items)
     sides = sorted(one.defect_px for one in facts.values() if one.defect_px is not None)
     return DatasetProfile(
         layout=layout,
         root=root,
         classes=classes,
-        counts=tuple(sum(record.label == label for record in records) for label in range(len(classes))),
+        counts=tuple(sum(item.label == label for item in items) for label in range(len(classes))),
         masks=masks,
         boxes=boxes,
         labels=labels,
-        groups=len({record.group for record in records}),
+        groups=len({item.group for item in items}),
         height=int(np.median(heights)),
         width=int(np.median(widths)),
         one_size=len(set(sizes)) == 1,
@@ -250,14 +250,14 @@ def build_profile(
         stored_in_colour=any(photograph.channels > 1 for photograph in photographs),
         smallest_px=sides[int(SMALLEST_SHARE * len(sides))] if sides else None,
         near_duplicates=sum(map(len, duplicates)),
-        mixed_duplicates=sum(len({one.record.label > 0 for one in same}) > 1 for same in duplicates),
+        mixed_duplicates=sum(len({one.item.label > 0 for one in same}) > 1 for same in duplicates),
         own_split=own_split,
     )
 
 
-def _annotations(records: Iterable[Record]) -> tuple[int, int, int]:
+def _annotations(items: Iterable[DataSetItem]) -> tuple[int, int, int]:
     """Number of defective images with a mask, with a box, and with a label only."""
-    defective = [record for record in records if record.label]
+    defective = [item for item in items if item.label]
     labels = sum(map(is_unlocalized, defective))
-    boxes = sum(record.supervision == "box" and not is_unlocalized(record) for record in defective)
+    boxes = sum(item.supervision == "box" and not is_unlocalized(item) for item in defective)
     return len(defective) - boxes - labels, boxes, labels

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
 
-from datasets.sample import Record
+from datasets.sample import DataSetItem
 from datasets.splitting import write_splits
 from training.config import ExperimentConfig
 from training.dry_run import trial_experiment
@@ -17,24 +17,24 @@ from training.fit.time_control import Clock, TimeControl
 from training.trainer import Trainer
 
 
-def pick_photographs(records: Sequence[Record], number: int, seed: int) -> list[Record]:
-    """Picks records of all folds at random, at most half of them defective unless there are few good ones."""
-    shuffled = random.Random(seed).sample(records, len(records))
+def pick_photographs(items: Sequence[DataSetItem], number: int, seed: int) -> list[DataSetItem]:
+    """Picks items of all folds at random, at most half of them defective unless there are few good ones."""
+    shuffled = random.Random(seed).sample(items, len(items))
     seen: Counter[tuple[bool, int | None]] = Counter()
     ranks = {}
-    for record in shuffled:
-        kind = record.label > 0, record.fold
+    for item in shuffled:
+        kind = item.label > 0, item.fold
         seen[kind] += 1
-        ranks[record.name] = seen[kind]
-    ranked = sorted(shuffled, key=lambda record: ranks[record.name])
-    defective = [record for record in ranked if record.label > 0]
-    good = [record for record in ranked if not record.label]
+        ranks[item.name] = seen[kind]
+    ranked = sorted(shuffled, key=lambda item: ranks[item.name])
+    defective = [item for item in ranked if item.label > 0]
+    good = [item for item in ranked if not item.label]
     picked = defective[: max(number // 2, number - len(good))]
     return [*picked, *good[: number - len(picked)]]
 
 
 def measure_average_precision(
-    config: ExperimentConfig, records: Sequence[Record], share_s: float, clock: Clock
+    config: ExperimentConfig, items: Sequence[DataSetItem], share_s: float, clock: Clock
 ) -> tuple[float, int]:
     """Trains the heads of an experiment for a short time, in a temporary folder.
 
@@ -43,7 +43,7 @@ def measure_average_precision(
 
     Args:
         config: The experiment, with one head for each fold.
-        records: The photographs, with their folds.
+        items: The photographs, with their folds.
         share_s: Time limit, s.
         clock: Monotonic time, s.
 
@@ -53,7 +53,7 @@ def measure_average_precision(
     """
     with tempfile.TemporaryDirectory() as folder, redirect_stderr(io.StringIO()):
         splits = Path(folder) / "splits.txt"
-        write_splits(splits, records)
+        write_splits(splits, items)
         trial = trial_experiment(config, Path(folder), MAX_STEPS)
         data = trial.data.model_copy(update={"splits": splits})
         network = trial.network.model_copy(update={"memory": 0})  # it costs time, and each encoder gets one

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 
-from datasets.sample import Record
+from datasets.sample import DataSetItem
 from segdec.network.surface_memory import distances_to
 from training.config import ExperimentConfig
 from training.data.array_cache import ArrayCache
 from training.data.example_source import build_source
 from training.data.feature_cache import FeatureCache
-from training.data.run_data import build_model_config, record_reader
+from training.data.run_data import build_model_config, item_reader
 from training.data.subsets import pick_evenly
 from training.fit.dataset_profile import Orientation
 from training.optimization.pretrained import build_initial_network, load_pretrained
@@ -34,14 +34,14 @@ rotated copies replace a part of the patches; the surface is isotropic if it ris
 
 
 def detect_orientation(
-    config: ExperimentConfig, classes: tuple[str, ...], records: Sequence[Record]
+    config: ExperimentConfig, classes: tuple[str, ...], items: Sequence[DataSetItem]
 ) -> Orientation:
     """Returns how good photographs relate to rotated copies of others, by the distances of their patches.
 
     Args:
         config: An experiment with a memory of good surface.
         classes: Names of the classes.
-        records: The training photographs, with their folds.
+        items: The training photographs, with their folds.
 
     Raises:
         SegdecError: If photographs or the encoder's weights cannot be read.
@@ -49,7 +49,7 @@ def detect_orientation(
     network = build_initial_network(config, load_pretrained(config))
     memory, random = network.memory, np.random.default_rng(config.seed)
     set_projection(memory, random)
-    images = _read_good_images(config, classes, records)
+    images = _read_good_images(config, classes, items)
     encode = FeatureCache(network.encoder, images[0][0].shape, ArrayCache(0), 0).find
     describe = patch_describer(memory, encode)
     originals = [[*map(describe, own)] for own in images]
@@ -62,17 +62,15 @@ def detect_orientation(
 
 
 def _read_good_images(
-    config: ExperimentConfig, classes: tuple[str, ...], records: Sequence[Record]
+    config: ExperimentConfig, classes: tuple[str, ...], items: Sequence[DataSetItem]
 ) -> list[list[Image]]:
     """Returns prepared images [h, w, C] of good photographs of each fold."""
     folds = config.network.folds
     number, images = PHOTOGRAPHS // folds, []
     for fold in range(1, folds + 1):
-        good = [record for record in records if record.fold == fold and not record.label]
+        good = [item for item in items if item.fold == fold and not item.label]
         picked = pick_evenly(good, number)
-        source = build_source(
-            picked, record_reader(config), build_model_config(config, classes), ArrayCache(0)
-        )
+        source = build_source(picked, item_reader(config), build_model_config(config, classes), ArrayCache(0))
         images.append([source[index].image for index in pick_evenly(range(len(source)), number)])
     return images
 

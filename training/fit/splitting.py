@@ -79,8 +79,8 @@ def split_dataset(profiled: ProfiledDataset, *, with_folds: bool = False) -> Dat
     clusters = find_clusters(profiled.checked.photographs, profiled.duplicates)
     if with_folds and (in_folds := _split_into_folds(profiled, clusters)):
         return in_folds
-    split_records = _keep_own_split if profile.own_split else _new_split
-    assigned, reasons = split_records(dataset, clusters)
+    split_items = _keep_own_split if profile.own_split else _new_split
+    assigned, reasons = split_items(dataset, clusters)
     good, defective = _counts(assigned)
     for split, number in zip(SPLITS[:2], good[:2], strict=True):
         if not number:
@@ -96,7 +96,7 @@ def split_dataset(profiled: ProfiledDataset, *, with_folds: bool = False) -> Dat
 def _split_into_folds(profiled: ProfiledDataset, clusters: Sequence[Cluster]) -> DatasetSplit | None:
     """The split into folds, besides the data set's own test split; None if there are too few parts."""
     checked, own_split = profiled.checked, profiled.profile.own_split
-    places = {one.record.group: one.record.split for one in checked.photographs}
+    places = {one.item.group: one.item.split for one in checked.photographs}
     used = [one for one in clusters if not own_split or any(places[g] in SPLITS[:2] for g in one.groups)]
     trained = [one for one in used if not own_split or any(places[g] == "train" for g in one.groups)]
     defective = sum(cluster.label > 0 for cluster in used)
@@ -127,9 +127,9 @@ def _split_into_folds(profiled: ProfiledDataset, clusters: Sequence[Cluster]) ->
 
 
 def _all_in_train(checked: CheckedDataset) -> CheckedDataset:
-    records = tuple(record.with_split("train") for record in checked.dataset.records)
-    photographs = [replace(one, record=one.record.with_split("train")) for one in checked.photographs]
-    return CheckedDataset(replace(checked.dataset, records=records), photographs)
+    items = tuple(item.with_split("train") for item in checked.dataset.items)
+    photographs = [replace(one, item=one.item.with_split("train")) for one in checked.photographs]
+    return CheckedDataset(replace(checked.dataset, items=items), photographs)
 
 
 def _new_split(dataset: Dataset, clusters: Sequence[Cluster]) -> tuple[Dataset, tuple[str, ...]]:
@@ -158,15 +158,15 @@ def _keep_own_split(dataset: Dataset, clusters: Sequence[Cluster]) -> tuple[Data
     good, defective = _counts(dataset)
     if good[0] and good[1] and (sum(defective[:2]) < 2 or (defective[0] and defective[1])):
         return dataset, ("the split of the data set",)
-    groups = {record.group for record in dataset.records if record.split in SPLITS[:2]}
+    groups = {item.group for item in dataset.items if item.split in SPLITS[:2]}
     own = [cluster for cluster in clusters if groups.issuperset(cluster.groups)]
     parts = stratified_group_split(own, (1 - VAL_SHARE, VAL_SHARE), SEED)
     places = {group: split for split, part in zip(SPLITS, parts, strict=False) for group in _groups(part)}
-    records = tuple(
-        record.with_split(places.get(record.group, record.split)) if record.split in SPLITS[:2] else record
-        for record in dataset.records
+    items = tuple(
+        item.with_split(places.get(item.group, item.split)) if item.split in SPLITS[:2] else item
+        for item in dataset.items
     )
-    return replace(dataset, records=records), (
+    return replace(dataset, items=items), (
         "test is that of the data set",
         f"its train split has {good[0]} good and {defective[0]} defective photographs, val has {good[1]} and "
         f"{defective[1]}: too few, so both are split again",
@@ -175,7 +175,7 @@ def _keep_own_split(dataset: Dataset, clusters: Sequence[Cluster]) -> tuple[Data
 
 def _assign(dataset: Dataset, parts: Iterable[Sequence[Cluster]]) -> Dataset:
     places = {group: split for split, part in zip(SPLITS, parts, strict=True) for group in _groups(part)}
-    return replace(dataset, records=tuple(r.with_split(places[r.group]) for r in dataset.records))
+    return replace(dataset, items=tuple(r.with_split(places[r.group]) for r in dataset.items))
 
 
 def _groups(part: Iterable[Cluster]) -> Iterable[str]:
@@ -184,7 +184,7 @@ def _groups(part: Iterable[Cluster]) -> Iterable[str]:
 
 def _counts(dataset: Dataset) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Good and defective images of train, val and test."""
-    numbers = Counter((record.split, record.label > 0) for record in dataset.records)
+    numbers = Counter((item.split, item.label > 0) for item in dataset.items)
     good, defective = (tuple(numbers[split, kind] for split in SPLITS) for kind in (False, True))
     return good, defective
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from datasets.sample import Record, Sample, labels_of
+from datasets.sample import DataSetItem, Sample, labels_of
 from segdec.errors import DatasetError
 from segdec.inference.postprocessing import Prediction
 from segdec.predictor import Predictor
@@ -23,8 +23,8 @@ from training.metrics.pixel_counts import count_pixels
 from training.metrics.pixel_histogram import PixelHistogram
 from training.metrics.regions import Overlap, false_region_classes, measure_class_overlaps, measure_overlaps
 
-Parts = Sequence[tuple[Predictor, Sequence[Record]]]
-"""Records, each with the predictor that scores it: with folds, one that was not trained on it."""
+Parts = Sequence[tuple[Predictor, Sequence[DataSetItem]]]
+"""Items, each with the predictor that scores it: with folds, one that was not trained on it."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Evaluation:
 
     Attributes:
         classes: Names of the model's classes, the good one first.
-        results: One per image, in the order of the parts and their records.
+        results: One per image, in the order of the parts and their items.
         mask_scores: Histograms of the mask scores of all images whose defect pixels are known.
         defect_rate: Share of defective images for which the score is a probability; None if it is not
             calibrated, or this is unknown.
@@ -69,32 +69,32 @@ class Evaluation:
 
 def evaluate(
     parts: Parts,
-    read: Callable[[Record], Sample],
+    read: Callable[[DataSetItem], Sample],
     *,
     batch_size: int = 8,
     progress: bool = True,
     resamples: int = RESAMPLES,
     pool: ReadingPool | None = None,
 ) -> Evaluation:
-    """Evaluates models of one configuration, each on its records, with its thresholds.
+    """Evaluates models of one configuration, each on its items, with its thresholds.
 
-    Without records all metrics are None or 0. At most `batch_size` images and masks are in memory at a time;
+    Without items all metrics are None or 0. At most `batch_size` images and masks are in memory at a time;
     with a pool, which reads two batches ahead, three times as many. 0 `resamples` give no intervals.
 
     Raises:
-        DatasetError: If a record has a class that the model does not have.
+        DatasetError: If an item has a class that the model does not have.
         ImageError: If an image or mask cannot be read.
     """
     config = parts[0][0].config
     histogram = PixelHistogram()
     results: list[PhotographResult] = []
-    for _, records in parts:
-        check_classes(records, config.classes)
-    count = sum(len(records) for _, records in parts)
+    for _, items in parts:
+        check_classes(items, config.classes)
+    count = sum(len(items) for _, items in parts)
     with progress_bar(total=count, desc="evaluate", unit="image", shown=progress) as bar:
-        for predictor, records in parts:
-            for record, sample, prediction in _predict(predictor, records, read, batch_size, pool):
-                results.append(_compare(record, sample, prediction, config.classes))
+        for predictor, items in parts:
+            for item, sample, prediction in _predict(predictor, items, read, batch_size, pool):
+                results.append(_compare(item, sample, prediction, config.classes))
                 if _is_known(sample):
                     histogram.add(prediction.mask_scores, sample.mask, sample.ignored)
                 bar.update()
@@ -111,28 +111,26 @@ def evaluate(
 
 def _predict(
     predictor: Predictor,
-    records: Sequence[Record],
-    read: Callable[[Record], Sample],
+    items: Sequence[DataSetItem],
+    read: Callable[[DataSetItem], Sample],
     batch_size: int,
     pool: ReadingPool | None,
-) -> Iterator[tuple[Record, Sample, Prediction]]:
-    samples = (
-        (read(record) for record in records) if pool is None else pool.map(read, records, 2 * batch_size)
-    )
+) -> Iterator[tuple[DataSetItem, Sample, Prediction]]:
+    samples = (read(item) for item in items) if pool is None else pool.map(read, items, 2 * batch_size)
     with closing(samples):
-        for start in range(0, len(records), batch_size):
-            batch = records[start : start + batch_size]
+        for start in range(0, len(items), batch_size):
+            batch = items[start : start + batch_size]
             own = list(islice(samples, len(batch)))
             predictions = predictor.predict([sample.image for sample in own], batch_size=batch_size)
             yield from zip(batch, own, predictions, strict=True)
 
 
-def check_classes(records: Sequence[Record], classes: tuple[str, ...]) -> None:
-    """Raises a `DatasetError` if the model lacks the class of a record."""
-    labels = labels_of(records)
+def check_classes(items: Sequence[DataSetItem], classes: tuple[str, ...]) -> None:
+    """Raises a `DatasetError` if the model lacks the class of an item."""
+    labels = labels_of(items)
     unknown = np.flatnonzero((labels < 0) | (labels >= len(classes))).tolist()
     if unknown:
-        first = records[unknown[0]]
+        first = items[unknown[0]]
         raise DatasetError(
             f"{len(unknown)} images have a class that the model does not have, the first is "
             f"'{first.name}' with class {first.label}. Expected 0 to {len(classes) - 1} "
@@ -146,15 +144,15 @@ def _is_known(sample: Sample) -> bool:
 
 
 def _compare(
-    record: Record, sample: Sample, prediction: Prediction, classes: tuple[str, ...]
+    item: DataSetItem, sample: Sample, prediction: Prediction, classes: tuple[str, ...]
 ) -> PhotographResult:
     known = _is_known(sample)
     return PhotographResult(
-        name=record.name,
-        split=record.split_word or "",
-        group=record.group,
-        truth=record.label,
-        true_label=classes[record.label],
+        name=item.name,
+        split=item.split_word or "",
+        group=item.group,
+        truth=item.label,
+        true_label=classes[item.label],
         predicted_label=prediction.label,
         score=float(prediction.score),
         log_odds=float(prediction.log_odds),

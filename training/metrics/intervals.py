@@ -58,7 +58,7 @@ def bootstrap_intervals(
 ) -> dict[str, Interval | None]:
     """Computes 95 % bootstrap intervals of `INTERVAL_METRICS`, by name.
 
-    Whole groups are resampled: images of one item are similar, and resampling single images would give
+    Whole groups are resampled: images of one part are similar, and resampling single images would give
     intervals that are too narrow. The metrics of several runs on the same images are averaged. None with
     fewer than `MIN_GROUPS` groups or too few valid resamples.
     """

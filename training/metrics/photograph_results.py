@@ -40,8 +40,8 @@ class PhotographResult:
     """The prediction for one image, with the truth.
 
     Attributes:
-        split: Split of the record; empty if it has none.
-        group: The item that the image shows; images of one item are not independent.
+        split: Split of the item; empty if it has none.
+        group: The part that the image shows; images of one part are not independent.
         truth: Index of the true class; 0 is good.
         predicted_label: Name of the predicted class, or `review`.
         score: 1 − P(good).

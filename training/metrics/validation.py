@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from datasets.sample import Record, Sample
+from datasets.sample import DataSetItem, Sample
 from segdec.artifact import OperatingPoint
 from segdec.config import ModelConfig, Thresholds
 from segdec.predictor import Predictor
@@ -95,29 +95,29 @@ class Validator:
     def __init__(
         self,
         parts: Parts,
-        read: Callable[[Record], Sample],
+        read: Callable[[DataSetItem], Sample],
         batch_size: int,
         pool: ReadingPool,
         synthetic: ValidationImages | None = None,
     ) -> None:
         self._parts, self._read = parts, read
-        self.predictor, records = parts[0]
-        self.images = synthetic or ValidationImages(records, read)
+        self.predictor, items = parts[0]
+        self.images = synthetic or ValidationImages(items, read)
         self.has_synthetic = synthetic is not None
         self._batch_size = batch_size
         self._pool = pool
 
     def parts_with(self, model: ModelConfig) -> Parts:
         """Returns the real validation images with their predictors, for the thresholds of `model`."""
-        return [(Predictor(predictor.engine, model), records) for predictor, records in self._parts]
+        return [(Predictor(predictor.engine, model), items) for predictor, items in self._parts]
 
     def measure(self) -> Validation:
         """Evaluates the images that select the weights."""
         if self.has_synthetic:
-            return self._measure([(self.predictor, self.images.records)], self.images.read)
+            return self._measure([(self.predictor, self.images.items)], self.images.read)
         return self._measure(self._parts, self._read)
 
-    def _measure(self, parts: Parts, read: Callable[[Record], Sample]) -> Validation:
+    def _measure(self, parts: Parts, read: Callable[[DataSetItem], Sample]) -> Validation:
         evaluation = evaluate(
             parts,
             read,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from datasets.sample import Record, Sample
+from datasets.sample import DataSetItem, Sample
 from segdec.artifact.variants import Speed, ValidationMetrics, Variant, Verification
 from segdec.errors import ArtifactError
 from segdec.inference.postprocessing import Prediction
@@ -21,13 +21,13 @@ class Verifier:
     def __init__(
         self,
         reference: Predictor,
-        records: Sequence[Record],
-        read: Callable[[Record], Sample],
+        items: Sequence[DataSetItem],
+        read: Callable[[DataSetItem], Sample],
         *,
         force: bool = False,
     ) -> None:
         self._reference = reference
-        self._records = records
+        self._items = items
         self._read = read
         self._force = force
 
@@ -37,8 +37,8 @@ class Verifier:
         Raises:
             ArtifactError: If the engine changes a label or loses more than `ALLOWED_LOSS`, without `force`.
         """
-        pairs = [self._predict(record, predictor) for record in self._records]
-        labels = [record.label for record in self._records]
+        pairs = [self._predict(item, predictor) for item in self._items]
+        labels = [item.label for item in self._items]
         masks = (float(np.abs(one.grid_scores - other.grid_scores).max()) for one, other in pairs)
         found = Verification(
             photographs=len(pairs),
@@ -54,8 +54,8 @@ class Verifier:
             raise ArtifactError(_explain(name, found))
         return found.model_copy(update={"forced": True})
 
-    def _predict(self, record: Record, predictor: Predictor) -> tuple[Prediction, Prediction]:
-        image = self._read(record).image
+    def _predict(self, item: DataSetItem, predictor: Predictor) -> tuple[Prediction, Prediction]:
+        image = self._read(item).image
         return self._reference.predict([image])[0], predictor.predict([image])[0]
 
     def _figures(self, labels: Sequence[int], scores: Sequence[float]) -> ValidationMetrics:

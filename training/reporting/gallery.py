@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.sample import Record, Sample
+from datasets.sample import DataSetItem, Sample
 from segdec.images import resize_mask
 from segdec.imaging.overlay import PREDICTED, draw_overlay
 from segdec.inference.postprocessing import Prediction
@@ -17,7 +17,7 @@ from training.metrics.evaluation import Parts
 from training.metrics.photograph_results import PhotographResult
 
 ReadAndPredict = Callable[[str], tuple[Sample, Prediction]]
-"""Returns an image and its prediction for the name of a record."""
+"""Returns an image and its prediction for the name of an item."""
 
 JPEG = (
     cv2.IMWRITE_JPEG_QUALITY,
@@ -135,13 +135,13 @@ def _shrunk_size(image: NDArray[Any], side_px: int) -> tuple[int, int]:
     return max(1, round(height * factor)), max(1, round(width * factor))
 
 
-def read_and_predict(parts: Parts, read: Callable[[Record], Sample]) -> ReadAndPredict:
-    """Returns a function that reads one of the records and predicts it with its predictor."""
-    by_name = {record.name: (predictor, record) for predictor, records in parts for record in records}
+def read_and_predict(parts: Parts, read: Callable[[DataSetItem], Sample]) -> ReadAndPredict:
+    """Returns a function that reads one of the items and predicts it with its predictor."""
+    by_name = {item.name: (predictor, item) for predictor, items in parts for item in items}
 
     def show(name: str) -> tuple[Sample, Prediction]:
-        predictor, record = by_name[name]
-        sample = read(record)
+        predictor, item = by_name[name]
+        sample = read(item)
         return sample, predictor.predict([sample.image])[0]
 
     return show

@@ -19,7 +19,7 @@ from segdec.errors import ConfigError, DatasetError, RunError
 from segdec.runtime.cli import progress_bar
 from segdec.runtime.files import write_text_atomic
 from training.config import ExperimentConfig
-from training.data.run_data import list_dataset, record_reader
+from training.data.run_data import item_reader, list_dataset
 from training.distribution.cluster import Cluster
 from training.distribution.interruption import RunInterruptedError
 from training.distribution.process_group_context import ProcessGroupContext
@@ -169,14 +169,14 @@ def _experiment(
 def _split(parent: RunFolder, config: ExperimentConfig) -> None:
     """Splits the reviewed images and writes the splits of the new run."""
     old = list_dataset(parent.experiment().data, parent.splits).assigned()
-    old = replace(old, records=tuple(old.records))
+    old = replace(old, items=tuple(old.items))
     both = list_dataset(config.data, None)
     if both.classes != old.classes:
         raise DatasetError(f"{config.data.root} has other classes than those '{parent.path}' was trained on.")
-    reviewed = {record.name for record in manifest.index(config.data.reviewed[-1]).records}
-    former = {record.name: record for record in old.records}
-    new = [record for record in both.records if record.name in reviewed - former.keys()]
-    found = _check(replace(both, records=tuple(new), problems=()), config, skip=config.data.skip_broken)
+    reviewed = {item.name for item in manifest.index(config.data.reviewed[-1]).items}
+    former = {item.name: item for item in old.items}
+    new = [item for item in both.items if item.name in reviewed - former.keys()]
+    found = _check(replace(both, items=tuple(new), problems=()), config, skip=config.data.skip_broken)
     needs_masks = config.input.policy == "tile"
     shares = SHARES if parent.compared_split == "test" else TRAIN_SHARES
     checked = _check(old, config, skip=True)
@@ -191,9 +191,9 @@ def _split(parent: RunFolder, config: ExperimentConfig) -> None:
         )
     kept = {name: (each.split, each.fold) for name, each in former.items() if name not in split.replaced}
     splits = {**kept, **{name: (new_split, None) for name, new_split in split.splits.items()}}
-    records = tuple(record.with_split(*splits.get(record.name, (None, None))) for record in both.records)
+    items = tuple(item.with_split(*splits.get(item.name, (None, None))) for item in both.items)
     assert config.data.splits is not None
-    write_splits(config.data.splits, records, comment=f"Made by: python -m training retrain {parent.path}")
+    write_splits(config.data.splits, items, comment=f"Made by: python -m training retrain {parent.path}")
 
 
 def _check(dataset: Dataset, config: ExperimentConfig, *, skip: bool) -> Sequence[CheckedPhotograph]:
@@ -201,7 +201,7 @@ def _check(dataset: Dataset, config: ExperimentConfig, *, skip: bool) -> Sequenc
         dataset,
         white_level=config.input.white_level,
         max_pixels=config.data.max_pixels,
-        progress=lambda records: progress_bar(records, desc="reading", unit="image", leave=False),
+        progress=lambda items: progress_bar(items, desc="reading", unit="image", leave=False),
     )
     if not skip:
         raise_if_problems(checked.dataset)
@@ -219,7 +219,7 @@ def _limit_time(
     `ends_at`.
     """
     dataset = list_dataset(config.data, config.data.splits)
-    size = record_reader(config)(dataset.of_split("train")[0]).image.shape
+    size = item_reader(config)(dataset.of_split("train")[0]).image.shape
     forward_s = measure_forward(config, dataset.classes, (size[0], size[1]), clock)
     validated = len(dataset.of_split(config.validation_split))
     compared = len(dataset.of_split("test")) or validated

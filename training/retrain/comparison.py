@@ -6,7 +6,7 @@ from pathlib import Path
 from datasets.splitting import SPLIT_WORDS, read_split_lines
 from segdec.runtime.files import atomic_folder
 from training.data.reading_pool import ReadingPool
-from training.data.run_data import record_reader
+from training.data.run_data import item_reader
 from training.experiment_file import save_experiment
 from training.formatting import count_of
 from training.metrics.comparison import Comparison, Difference, Verdict, compare_evaluations
@@ -36,10 +36,10 @@ def evaluate_parent(parent: RunFolder, run: RunFolder) -> Path:
         OSError: If the folder cannot be written.
     """
     experiment, split = run.experiment(), parent.compared_split
-    pool, read = ReadingPool(experiment.data.decode_threads), record_reader(experiment)
-    parts: Parts = [(parent.predictor(), run.records(split))]
+    pool, read = ReadingPool(experiment.data.decode_threads), item_reader(experiment)
+    parts: Parts = [(parent.predictor(), run.items(split))]
     if split == "train":
-        parts = parts_by_fold(parent.network(), run.records(split), parent.result().model)
+        parts = parts_by_fold(parent.network(), run.items(split), parent.result().model)
     evaluation = evaluate(parts, read, batch_size=experiment.batch_size, pool=pool)
     with atomic_folder(run.path / PARENT, overwrite=True) as folder:
         (folder / "config.toml").write_text(save_experiment(parent.experiment()), encoding="utf-8")

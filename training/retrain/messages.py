@@ -12,7 +12,7 @@ from training.retrain.splitting import ReviewedSplit
 def describe_counts(found: Sequence[CheckedPhotograph], split: ReviewedSplit, known: int) -> str:
     """Returns how many new images are in each split; the parent run already has `known` reviewed images."""
     counts = Counter(
-        (split.splits.get(photograph.record.name), photograph.record.label > 0) for photograph in found
+        (split.splits.get(photograph.item.name), photograph.item.label > 0) for photograph in found
     )
     uses = zip(SPLITS, ("to train", "to validate", "held back to test both networks"), strict=True)
     listed = ", ".join(

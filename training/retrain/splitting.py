@@ -56,13 +56,11 @@ def split_reviewed(
     """
     same = defaultdict(list)
     for photograph in old:
-        same[photograph.digest].append(photograph.record)
-    known = {
-        p.record.name: p for p in reviewed if any(record.split in SPLITS[1:] for record in same[p.digest])
-    }
-    fresh = [photograph for photograph in reviewed if photograph.record.name not in known]
+        same[photograph.digest].append(photograph.item)
+    known = {p.item.name: p for p in reviewed if any(item.split in SPLITS[1:] for item in same[p.digest])}
+    fresh = [photograph for photograph in reviewed if photograph.item.name not in known]
     conflicts = [
-        name for name, p in known.items() if any(old.label != p.record.label for old in same[p.digest])
+        name for name, p in known.items() if any(old.label != p.item.label for old in same[p.digest])
     ]
     near_duplicates, notes = near_duplicates_for_split((*old, *fresh))
     splits, related, conflicting = _assign_splits(
@@ -71,7 +69,7 @@ def split_reviewed(
     unplaced = _find_unlocalized(fresh, splits) if needs_masks else ()
     return ReviewedSplit(
         splits={name: split for name, split in splits.items() if name not in unplaced},
-        replaced=frozenset(record.name for p in fresh for record in same[p.digest]),
+        replaced=frozenset(item.name for p in fresh for item in same[p.digest]),
         duplicates=tuple(sorted(known)),
         label_conflicts=tuple(sorted(conflicts)),
         conflicting=conflicting,
@@ -89,7 +87,7 @@ def _assign_splits(
     seed: int,
 ) -> tuple[dict[str, Split], int, tuple[str, ...]]:
     """The split of each image, the number that follow a related one, and the names that fit no split."""
-    own = {p.record.group: p.record.split for p in old if p.record.split is not None}
+    own = {p.item.group: p.item.split for p in old if p.item.split is not None}
     by_cluster = {
         cluster: _common_split([own[group] for group in cluster.groups if group in own])
         for cluster in clusters
@@ -102,13 +100,13 @@ def _assign_splits(
     new_groups = {group for part in new for cluster in part for group in cluster.groups}
     splits: dict[str, Split] = {}
     related, conflicting = 0, []
-    for record in (photograph.record for photograph in fresh):
-        split = by_group[record.group]
-        if split is None or own.get(record.group, split) != split:
-            conflicting.append(record.name)
+    for item in (photograph.item for photograph in fresh):
+        split = by_group[item.group]
+        if split is None or own.get(item.group, split) != split:
+            conflicting.append(item.name)
             continue
-        splits[record.name] = split
-        related += split != "train" and record.group not in new_groups
+        splits[item.name] = split
+        related += split != "train" and item.group not in new_groups
     return splits, related, tuple(conflicting)
 
 
@@ -118,5 +116,5 @@ def _common_split(splits: Sequence[Split]) -> Split | None:
 
 
 def _find_unlocalized(fresh: Sequence[CheckedPhotograph], splits: Mapping[str, Split]) -> tuple[str, ...]:
-    records = (photograph.record for photograph in fresh)
-    return tuple(r.name for r in records if splits.get(r.name) == "train" and is_unlocalized(r))
+    items = (photograph.item for photograph in fresh)
+    return tuple(r.name for r in items if splits.get(r.name) == "train" and is_unlocalized(r))

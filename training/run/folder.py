@@ -13,7 +13,7 @@ from typing import Self
 from filelock import FileLock
 from pydantic import ValidationError
 
-from datasets.sample import Record, Split
+from datasets.sample import DataSetItem, Split
 from datasets.splitting import read_split_lines, write_splits
 from segdec.config import EncoderWeights, ModelConfig, config_error
 from segdec.engines.tensorflow import NetworkEngine
@@ -24,7 +24,7 @@ from segdec.runtime.files import atomic_folder, remove_temporary_files, write_te
 from training.config import ExperimentConfig, changeable_settings, differing_settings
 from training.data.feature_cache import FeatureCache
 from training.data.fold_engine import FoldEngine
-from training.data.run_data import RunData, list_split_records
+from training.data.run_data import RunData, list_split_items
 from training.experiment_file import load_experiment, save_experiment
 from training.metrics.evaluation import Parts
 from training.run.disk_errors import explained_disk_errors
@@ -133,7 +133,7 @@ class RunFolder:
             with atomic_folder(self.path, overwrite=overwrite) as staged:
                 new = RunFolder(staged)
                 new._config_path.write_text(save_experiment(config), encoding="utf-8")
-                write_splits(new.splits, data.dataset.records, comment=_data_line(data))
+                write_splits(new.splits, data.dataset.items, comment=_data_line(data))
                 if encoder is not None:
                     new._encoder_path.write_text(encoder.model_dump_json(indent=2) + "\n", encoding="utf-8")
                 return lock_folder(staged)
@@ -226,14 +226,14 @@ class RunFolder:
         Raises:
             SegdecError: If the images can no longer be found.
         """
-        records, predictor = self.records(split), self.predictor()
+        items, predictor = self.items(split), self.predictor()
         if split != "train" or self.experiment().network.folds == 1:
-            return [(predictor, records)]
-        return parts_by_fold(self.network(), records, predictor.config)
+            return [(predictor, items)]
+        return parts_by_fold(self.network(), items, predictor.config)
 
-    def records(self, split: Split) -> Sequence[Record]:
+    def items(self, split: Split) -> Sequence[DataSetItem]:
         """Lists the images of a split; raises a `SegdecError` if they can no longer be found."""
-        return list_split_records(self.experiment(), self.splits, self.result().model.classes, split)
+        return list_split_items(self.experiment(), self.splits, self.result().model.classes, split)
 
     # === Writing ===
 
@@ -262,9 +262,9 @@ class RunFolder:
 
 
 def parts_by_fold(
-    network: SegDecNet, records: Sequence[Record], model: ModelConfig, features: FeatureCache | None = None
+    network: SegDecNet, items: Sequence[DataSetItem], model: ModelConfig, features: FeatureCache | None = None
 ) -> Parts:
-    """Returns the records of each fold with the part of the network that was built without them.
+    """Returns the items of each fold with the part of the network that was built without them.
 
     With `features`, it runs on cached features, which are rounded.
     """
@@ -275,7 +275,7 @@ def parts_by_fold(
             if features is None
             else FoldEngine(network, fold, features)
         )
-        own = [record for record in records if record.fold == fold + 1]
+        own = [item for item in items if item.fold == fold + 1]
         parts.append((Predictor(engine, model), own))
     return parts
 

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from datasets.problems import format_problem
-from datasets.sample import Problem
+from datasets.sample import DataSetIssue
 from segdec.artifact import OperatingPoint, TrainingPhotographs
 from segdec.config import Config, EncoderWeights, ModelConfig
 from segdec.runtime.files import write_text_atomic
@@ -111,7 +111,7 @@ def describe_environment() -> dict[str, str]:
     }
 
 
-def record_left_out(folder: Path, problems: Sequence[Problem]) -> None:
+def record_left_out(folder: Path, problems: Sequence[DataSetIssue]) -> None:
     """Lists the skipped problems of the data set and prints a warning; removes the list if there are none.
 
     Raises:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from datasets.sample import Record, labels_of
+from datasets.sample import DataSetItem, labels_of
 from segdec.predictor import Predictor
 from training.data.input_pipeline import InputPipeline
 from training.data.subsets import pick_evenly
@@ -19,7 +19,7 @@ MAX_DEFECTIVE, MAX_GOOD, MAX_TRAINING = 4, 2, 4
 
 def draw_validation(predictor: Predictor, images: ValidationImages) -> Pictures:
     """Returns image, true mask and prediction of a few validation images by name; always the same images."""
-    samples = [images.read(record) for record in choose_panel_records(images.records)]
+    samples = [images.read(item) for item in choose_panel_items(images.items)]
     predictions = predictor.predict([sample.image for sample in samples], batch_size=MAX_TRAINING)
     classes = predictor.config.classes
     return {
@@ -28,11 +28,11 @@ def draw_validation(predictor: Predictor, images: ValidationImages) -> Pictures:
     }
 
 
-def choose_panel_records(records: Sequence[Record]) -> list[Record]:
-    """Returns some defective and some good records, each kind picked evenly."""
-    labels = labels_of(records)
+def choose_panel_items(items: Sequence[DataSetItem]) -> list[DataSetItem]:
+    """Returns some defective and some good items, each kind picked evenly."""
+    labels = labels_of(items)
     defective, good = (np.flatnonzero(kind).tolist() for kind in (labels != 0, labels == 0))
-    return [records[place] for place in pick_evenly(defective, MAX_DEFECTIVE) + pick_evenly(good, MAX_GOOD)]
+    return [items[place] for place in pick_evenly(defective, MAX_DEFECTIVE) + pick_evenly(good, MAX_GOOD)]
 
 
 def draw_batch(predictor: Predictor, pipeline: InputPipeline, stage_index: int, step: int) -> Pictures:

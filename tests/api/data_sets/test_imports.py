@@ -154,7 +154,7 @@ def test_a_version_has_the_split_of_a_published_set(filled, run, tmp_path):
     version = read_manifest(filled.read(take_snapshot).manifest.data)
     write_archive(tmp_path, entries)
     main(["unpack", str(tmp_path / archive_import.ARCHIVE), str(tmp_path / "own")])
-    published = {one.name: one.split for one in load_dataset("kolektor2", tmp_path / "own").records}
+    published = {one.name: one.split for one in load_dataset("kolektor2", tmp_path / "own").items}
     assert {one["name"]: one["split"] for one in version} == published
     assert set(published.values()) == {"train", "val", "test"}
 

@@ -122,7 +122,7 @@ def test_exports_keep_the_split(published, tmp_path):
     export(published, "folder", tmp_path / "folder")
     dataset = load_dataset("manifest", tmp_path / "folder")
     assert not dataset.problems
-    assert [record.split for record in dataset.records] == SPLITS_OF_VERSION
+    assert [record.split for record in dataset.items] == SPLITS_OF_VERSION
     assert has_own_split(dataset, tmp_path / "folder")  # so that `fit` keeps it
     export(published, "coco", tmp_path / "coco")
     images = json.loads((tmp_path / "coco/annotations.json").read_text())["images"]

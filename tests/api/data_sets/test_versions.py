@@ -174,8 +174,8 @@ def test_datasets_reads_an_exported_folder(labelled, tmp_path):
     export(labelled, "folder", tmp_path / "out")
     dataset = load_dataset("manifest", tmp_path / "out")
     assert dataset.classes == ("good", "scratch", "dent") and not dataset.problems
-    records = {record.name: record for record in dataset.records}
-    assert [record.label for record in dataset.records] == [0, 0, 2, 1, 1]
+    records = {record.name: record for record in dataset.items}
+    assert [record.label for record in dataset.items] == [0, 0, 2, 1, 1]
     assert [records[name].supervision for name in "01234"] == ["mask", "mask", "mask", "box", "label"]
     assert [records[name].group for name in "012"] == ["plate 7", "plate 7", "2"]
     assert records["0"].image_file.read_bytes() == photograph_file(0).data
@@ -199,13 +199,13 @@ def test_datasets_reads_an_exported_coco_file(labelled, tmp_path):
     export(labelled, "coco", tmp_path / "out")
     dataset = load_dataset("coco", tmp_path / "out")
     assert dataset.classes == ("good", "dent", "scratch") and not dataset.problems
-    labels = [dataset.classes[record.label] for record in dataset.records]
+    labels = [dataset.classes[record.label] for record in dataset.items]
     assert sorted(labels) == ["dent", "good", "good", "scratch"]  # the class without a mask is left out
-    (dented,) = (record for record in dataset.records if dataset.classes[record.label] == "dent")
+    (dented,) = (record for record in dataset.items if dataset.classes[record.label] == "dent")
     sample = read(dented)
     np.testing.assert_array_equal(sample.mask > 0, (MASK == 1) | (MASK == 2))
     np.testing.assert_array_equal(sample.ignored > 0, MASK == 255)
-    (boxed,) = (record for record in dataset.records if record.supervision == "box")
+    (boxed,) = (record for record in dataset.items if record.supervision == "box")
     assert dataset.classes[boxed.label] == "scratch" and (read(boxed).mask > 0).sum() == 16
 
 

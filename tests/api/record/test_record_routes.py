@@ -325,7 +325,7 @@ def test_a_search_is_exported_as_a_data_set(line, part, tmp_path):
     assert (tmp_path / "data/images/1.png").read_bytes() == part
     dataset = load_dataset("coco", str(tmp_path / "data"))
     assert set(dataset.classes) == {"good", "scratch", "spot"}
-    masks = {record.name.rpartition("/")[2]: read(record) for record in dataset.records}
+    masks = {record.name.rpartition("/")[2]: read(record) for record in dataset.items}
     assert {name: dataset.classes[one.label] for name, one in masks.items()} == {
         **dict.fromkeys(("1", "4", "5"), "scratch"),
         "2": "good",

@@ -96,13 +96,13 @@ def test_reviewed_inspections_become_a_data_set(line, tmp_path, capsys):
         assert (out / lines[line.name(record_id)]["image"]).read_bytes() == line.sent[record_id]
     dataset = load_dataset("manifest", out)
     assert dataset.classes == ("good", "scratch", "spot") and dataset.problems == ()
-    found = {r.name: (dataset.classes[r.label], r.supervision, r.group) for r in dataset.records}
+    found = {r.name: (dataset.classes[r.label], r.supervision, r.group) for r in dataset.items}
     assert found == {
         line.name(good): ("good", "mask", line.name(good)),
         line.name(confirmed): ("scratch", "label", "=A 7"),
         line.name(drawn): ("spot", "mask", "=A 7"),
     }
-    mask = read(next(record for record in dataset.records if record.mask_file)).mask
+    mask = read(next(record for record in dataset.items if record.mask_file)).mask
     assert np.count_nonzero(mask) == 12 and mask[8:10, 10:16].all()
     _, origin, _ = csv.DictReader((out / "inspections.csv").read_text().splitlines())
     assert (origin["name"], origin["id"], origin["part_id"]) == (
@@ -134,7 +134,7 @@ def test_masks_with_classes_contain_the_index_of_the_class(line, predictor, tmp_
     def export(out, label, mask):
         line.judge(record_id, label, mask)
         line.export(out)
-        return read(load_dataset("manifest", out, mask_values={"scratch": 1, "spot": 2}).records[0])
+        return read(load_dataset("manifest", out, mask_values={"scratch": 1, "spot": 2}).items[0])
 
     classes = export(tmp_path / "out", "scratch", mask).classes
     assert (classes[8:12, 10:13] == 1).all() and (classes[8:12, 13:16] == 2).all()
@@ -207,7 +207,7 @@ def test_photographs_without_a_verdict_are_exported_with_their_review(
     assert (out / "classes.txt").read_text().split() == ["scratch", "spot"]
     assert "0 unsure, 0 whose picture is gone, 1 replaced" in capsys.readouterr().out
     dataset = load_dataset("manifest", out)
-    assert read(dataset.records[0]).image.shape[:2] == (32, 48)
+    assert read(dataset.items[0]).image.shape[:2] == (32, 48)
 
 
 def test_a_database_with_another_schema_is_rejected(make_database, tmp_path):

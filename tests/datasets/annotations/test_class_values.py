@@ -45,7 +45,7 @@ def two_kinds(tmp_path, write_picture):
 
 def test_regions_keep_the_class_that_a_tool_gave_them(two_kinds):
     dataset = folder.index(two_kinds)
-    both, good = dataset.records
+    both, good = dataset.items
     assert dataset.classes == ("good", "scratch", "stain")
     assert (both.mask_values, good.mask_values) == (VALUES_ARE_CLASSES, None)
     assert both.label == 2  # the largest area
@@ -59,11 +59,11 @@ def test_regions_keep_the_class_that_a_tool_gave_them(two_kinds):
 def test_boxes_of_several_kinds_keep_them_and_merged_defects_have_one_mask(two_kinds):
     (two_kinds / "boxes.txt").write_text("box  images/both\n")
     (two_kinds / "splits.txt").write_text("train images\n")
-    both, _ = load_dataset("coco", two_kinds, supervision=two_kinds / "boxes.txt").records
+    both, _ = load_dataset("coco", two_kinds, supervision=two_kinds / "boxes.txt").items
     sample = read(both)
     assert both.supervision == "box"
     assert np.unique(sample.classes[sample.mask > 0]).tolist() == [1, 2]
-    both, _ = load_dataset("coco", two_kinds, merge_defects=True).records
+    both, _ = load_dataset("coco", two_kinds, merge_defects=True).items
     sample = read(both)
     assert (both.label, sample.classes) == (1, None)
     assert (sample.mask > 0).sum() == 100
@@ -72,8 +72,8 @@ def test_boxes_of_several_kinds_keep_them_and_merged_defects_have_one_mask(two_k
 def test_shards_keep_the_class_of_each_pixel(two_kinds):
     dataset = load_dataset("coco", two_kinds)
     pack(dataset, str(two_kinds / "shards"))
-    packed = load_dataset("shards", two_kinds / "shards").records
-    stored, own = (next(one for one in records if one.label) for records in (packed, dataset.records))
+    packed = load_dataset("shards", two_kinds / "shards").items
+    stored, own = (next(one for one in items if one.label) for items in (packed, dataset.items))
     assert stored.mask_values == VALUES_ARE_CLASSES
     np.testing.assert_array_equal(read(stored).classes, read(own).classes)
     assert json.loads((two_kinds / "shards" / "index.json").read_text())["version"] == 4
@@ -84,10 +84,10 @@ def test_mask_files_may_name_the_class_of_each_pixel(folder_root):
     mask[0, 1], mask[0, 2] = 10, 20
     write_png(folder_root / "masks/dent/c.png", mask)
     dataset = load_dataset("folder", folder_root, mask_values={"scratch": 10, "dent": 20})
-    sample = read(dataset.records[0])
+    sample = read(dataset.items[0])
     assert dataset.classes == ("good", "dent", "scratch")
     assert (sample.mask > 0).sum() == 2 and sample.classes[0, 1:3].tolist() == [2, 1]
-    dent = load_dataset("folder", folder_root, mask_values={"dent": 20}).records[0]
+    dent = load_dataset("folder", folder_root, mask_values={"dent": 20}).items[0]
     with pytest.raises(DatasetError, match=r"holds the values 10, which are not classes\. Expected 0 and 20"):
         read(dent)
     with pytest.raises(DatasetError, match=r"names the unknown class 'dend'.*Did you mean 'dent'"):

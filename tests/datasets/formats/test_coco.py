@@ -60,11 +60,11 @@ def test_polygons_run_lengths_and_boxes_are_drawn(write_set):
         ("images/e", "good", "mask", False),
     ]
     square = [(1, 2), (1, 3), (1, 4), (2, 2), (2, 3), (2, 4)]
-    a, b, c, d, _ = dataset.records
+    a, b, c, d, _ = dataset.items
     assert marked(a) == [*square, (8, 8), (8, 9)]
     assert marked(b) == marked(c) == [(1, 1), (1, 2), (2, 1)]
     assert marked(d) == square
-    assert all(record.group == record.name and record.split for record in dataset.records)
+    assert all(item.group == item.name and item.split for item in dataset.items)
 
 
 def test_label_is_the_category_of_the_largest_area_and_good_marks_nothing(write_set):
@@ -81,13 +81,13 @@ def test_label_is_the_category_of_the_largest_area_and_good_marks_nothing(write_
         )
     )
     assert [label for _, label, _, _ in described(dataset)] == ["dent", "good", "scratch", "good", "good"]
-    assert len(marked(dataset.records[2])) == 6
+    assert len(marked(dataset.items[2])) == 6
 
 
 @pytest.mark.parametrize("file", ["all.JSON", "annotations/instances_default.json"])
 def test_file_is_found_or_given(write_set, file):
     root = write_set([annotation(1, 1, SQUARE)], file=file)
-    assert len(index(root).records) == 5
+    assert len(index(root).items) == 5
     assert index(root / file) == index(root)
 
 
@@ -96,7 +96,7 @@ def test_photographs_of_a_subset_lie_in_its_folder(write_set, write_picture, fol
     images, file = [{"id": 1, "file_name": "a.png", **SIZE}], "annotations/instances_train.json"
     root = write_set([annotation(1, 1, SQUARE)], images=images, file=file, names="")
     write_picture(root / f"{folder}/a.png")
-    assert [record.name for record in index(root).records] == [f"{folder}/a"]
+    assert [item.name for item in index(root).items] == [f"{folder}/a"]
 
 
 def test_numbers_may_be_texts_or_end_in_point_0(write_set):
@@ -166,7 +166,7 @@ def test_all_problems_are_reported_at_once_and_other_photographs_stay(write_set,
         ("annotations[8]", "images/c", "a polygon of 2 different points"),
     ]
     check_dropped(dataset, dropped)
-    assert [record.name for record in dataset.records] == [f"images/{name}" for name in "cdef"]
+    assert [item.name for item in dataset.items] == [f"images/{name}" for name in "cdef"]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_all_problems_are_reported_at_once_and_other_photographs_stay(write_set,
 )
 def test_invalid_category_is_a_problem_of_the_file(write_set, categories, words):
     dataset = index(write_set([annotation(1, 1, SQUARE)], categories=categories))
-    assert dataset.records == ()
+    assert dataset.items == ()
     check_problems(dataset, [("annotations.json", "", words)])
 
 
@@ -196,7 +196,7 @@ def test_file_of_another_machine_with_repeated_ids(write_set, tmp_path, write_pi
         write_set([annotation(8, 1, SQUARE, id=1), annotation(1, 1, SQUARE, id=1)], images=images)
     )
     assert dataset.problems == dataset.dropped == ()
-    assert [dataset.classes[record.label] for record in dataset.records] == [
+    assert [dataset.classes[item.label] for item in dataset.items] == [
         "scratch",
         "scratch",
         *["good"] * 4,
@@ -206,7 +206,7 @@ def test_file_of_another_machine_with_repeated_ids(write_set, tmp_path, write_pi
 def test_polygon_over_the_edge_is_cut_off_and_reported(write_set):
     dataset = index(write_set([annotation(1, 1, [[2, 1, 25, 1, 25, 3, 2, 3]])]))
     check_dropped(dataset, [("annotations[0]", "images/a", "x = 25 is outside the picture of 20×12")])
-    assert marked(dataset.records[0]) == [(row, column) for row in (1, 2) for column in range(2, 20)]
+    assert marked(dataset.items[0]) == [(row, column) for row in (1, 2) for column in range(2, 20)]
 
 
 def test_splits_of_roboflow_are_kept(tmp_path, write_picture):
@@ -219,8 +219,8 @@ def test_splits_of_roboflow_are_kept(tmp_path, write_picture):
     dataset = index(tmp_path)
     assert dataset.problems == ()
     splits = {"train": "train", "valid": "val", "test": "test"}
-    assert all(record.split == splits[record.name.split("/")[0]] for record in dataset.records)
-    assert [record.name for record in dataset.records if record.label] == ["test/a", "train/a", "valid/d"]
+    assert all(item.split == splits[item.name.split("/")[0]] for item in dataset.items)
+    assert [item.name for item in dataset.items if item.label] == ["test/a", "train/a", "valid/d"]
 
 
 def test_split_in_the_name_of_the_file_finds_its_photographs(tmp_path, write_picture):
@@ -233,7 +233,7 @@ def test_split_in_the_name_of_the_file_finds_its_photographs(tmp_path, write_pic
         (tmp_path / "annotations").mkdir(exist_ok=True)
         (tmp_path / f"annotations/instances_{split}.json").write_text(json.dumps(content))
     dataset = index(tmp_path)
-    assert [(r.name, r.label, r.split) for r in dataset.records] == [
+    assert [(r.name, r.label, r.split) for r in dataset.items] == [
         ("images/train/a", 1, "train"),
         ("images/train/b", 0, "train"),
         ("images/val/a", 1, "val"),
@@ -248,7 +248,7 @@ def test_a_file_without_sizes_has_those_of_the_photographs(write_set, size):
     content = json.loads((root / "annotations.json").read_text())
     (root / "annotations.json").write_text(json.dumps({**content, "images": images}))
     dataset = index(root)
-    assert (len(dataset.records), dataset.problems) == (1, ())
+    assert (len(dataset.items), dataset.problems) == (1, ())
 
 
 def test_an_empty_segmentation_is_its_box(write_set):
@@ -266,4 +266,4 @@ def test_a_missing_list(write_set, key, classes):
     if classes:
         assert (dataset.classes, dataset.problems) == (classes, ())
     else:
-        assert not dataset.records and "no 'annotations'" in dataset.problems[0].text
+        assert not dataset.items and "no 'annotations'" in dataset.problems[0].text

@@ -57,8 +57,8 @@ def test_shapes_by_hand(export, tmp_path, drawn, pixels, supervision):
     export(("a.png", [drawn]))
     dataset = index(tmp_path)
     assert (dataset.problems, dataset.classes) == ((), ("good", "dent"))
-    assert marked(dataset.records[0]) == pixels
-    assert dataset.records[0].supervision == supervision
+    assert marked(dataset.items[0]) == pixels
+    assert dataset.items[0].supervision == supervision
 
 
 def test_tree_of_an_export(export, tmp_path, write_picture):
@@ -87,8 +87,8 @@ def test_tree_of_an_export(export, tmp_path, write_picture):
         ("images/g & h", "Ä", "box", True),
         ("images/line 2/b", "good", "mask", False),
     ]
-    assert str(dataset.records[0].mask_file) == f"{tmp_path / 'annotations.xml'}, line {FIRST_LINE}"
-    assert {record.split for record in dataset.records} <= {"train", "val", "test"}
+    assert str(dataset.items[0].mask_file) == f"{tmp_path / 'annotations.xml'}, line {FIRST_LINE}"
+    assert {item.split for item in dataset.items} <= {"train", "val", "test"}
 
 
 @pytest.mark.parametrize("attributes", ['name="train\\a.png"', 'name="a.png" subset="train"'])
@@ -96,7 +96,7 @@ def test_photograph_is_in_the_folder_of_its_name_or_subset(tmp_path, export, wri
     export(end=f'<image id="1" {attributes} width="20" height="12"/></annotations>')
     write_picture(tmp_path / "images/train/a.png")
     (tmp_path / "splits.txt").write_text("val images/train/a\n")
-    assert [(record.name, record.split) for record in index(tmp_path).records] == [("images/train/a", "val")]
+    assert [(item.name, item.split) for item in index(tmp_path).items] == [("images/train/a", "val")]
 
 
 def test_all_problems_are_reported_at_once(export, tmp_path):
@@ -124,7 +124,7 @@ def test_all_problems_are_reported_at_once(export, tmp_path):
     end = "".join(f'<image id="5" {image}/>\n' for image in others)
     export(*images.items(), ("size.png", []), end=f"{end}</annotations>")
     dataset = index(tmp_path)
-    assert [record.name for record in dataset.records] == ["images/fine"]
+    assert [item.name for item in dataset.items] == ["images/fine"]
     lines = {name: f"annotations.xml, line {FIRST_LINE + number}" for number, name in enumerate(broken)}
     expected = [(lines[name], f"images/{name}", words) for name, (_, words) in broken.items()]
     expected.insert(1, (lines["line"], "images/line", "outside the picture of 20×12"))
@@ -163,7 +163,7 @@ def test_broken_xml_is_one_problem(export, tmp_path, text, reason):
     export(("a.png", []))
     (tmp_path / "annotations.xml").write_text(text)
     dataset = index(tmp_path)
-    assert dataset.records == ()
+    assert dataset.items == ()
     (problem,) = dataset.problems
     assert reason.lower() in problem.text.lower()
 

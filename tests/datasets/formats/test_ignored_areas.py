@@ -47,17 +47,17 @@ def annotated(tmp_path, write_picture):
 
 
 def test_an_ignored_area_is_neither_good_nor_a_defect(annotated, tmp_path):
-    assert [(record.name, record.label) for record in annotated.records] == [("a", 1), ("b", 0)]
+    assert [(item.name, item.label) for item in annotated.items] == [("a", 1), ("b", 0)]
     assert [problem.name for problem in annotated.problems] == ["c"]  # not good for its lost scratch
-    records = tuple(record.with_split("train") for record in annotated.records)
-    pack(replace(annotated, problems=(), records=records), str(tmp_path / "packed"))
+    items = tuple(item.with_split("train") for item in annotated.items)
+    pack(replace(annotated, problems=(), items=items), str(tmp_path / "packed"))
     packed = shards.index(str(tmp_path / "packed"))
-    assert packed.records[0].mask_values == VALUES_ARE_CLASSES
+    assert packed.items[0].mask_values == VALUES_ARE_CLASSES
     for dataset in (annotated, packed, merged_defects(annotated), merged_defects(packed)):
-        first, second = map(read, dataset.records)
+        first, second = map(read, dataset.items)
         assert (pixels(first.mask), pixels(first.ignored)) == (SCRATCH, IGNORED)
         assert (pixels(second.mask), pixels(second.ignored)) == ([], IGNORED)
-    first = annotated.records[0]
+    first = annotated.items[0]
     boxed = read(replace(first, mask_file=BoxedMask(first.mask_file, None), supervision="box"))
     assert (pixels(boxed.mask), pixels(boxed.ignored)) == (SCRATCH, IGNORED)
 
@@ -73,7 +73,7 @@ def test_mask_files_may_mark_ignored_pixels(tmp_path, write_picture, inverted):
         write_png(tmp_path / "masks" / f"{name}.png", mask)
     dataset = load_dataset("folder", tmp_path, invert_masks=inverted)
     assert (dataset.classes, dataset.problems) == (("good", "scratch"), ())
-    good, scratched = dataset.records
+    good, scratched = dataset.items
     assert (good.name, good.label, scratched.label) == ("good/b", 0, 1)
     assert (pixels(read(scratched).mask), pixels(read(scratched).ignored)) == (SCRATCH, IGNORED)
     assert (pixels(read(good).mask), pixels(read(good).ignored)) == ([], IGNORED)
@@ -84,7 +84,7 @@ def test_a_value_of_mask_files_may_mark_ignored_pixels(folder_root):
     values[0, 1], values[0, 2] = 10, 200
     write_png(folder_root / "masks/dent/c.png", values)
     dataset = load_dataset("folder", folder_root, mask_values={"dent": 10, "ignore": 200})
-    dent = read(dataset.records[0])
+    dent = read(dataset.items[0])
     assert (pixels(dent.mask), pixels(dent.ignored)) == ([(0, 1)], [(0, 2)])
 
 
@@ -98,14 +98,14 @@ def targets_of(example):
 def test_an_ignored_area_has_no_weight(annotated):
     weight = [[1, 1, 1, 1, 0, 0.5], [1] * 6]
     for cache_mb in (0, 1):
-        source = PhotographSource(annotated.records, read, InputConfig(), 1, ArrayCache(cache_mb))
+        source = PhotographSource(annotated.items, read, InputConfig(), 1, ArrayCache(cache_mb))
         assert targets_of(source[0]) == ([[0, 8 / 64, 0, 0, 0, 0], [0] * 6], weight)
         assert targets_of(source[1]) == ([[0] * 6] * 2, weight)
     half = InputConfig(policy="resize", height=8, width=24)
-    source = PhotographSource(annotated.records, read, half, 1, ArrayCache(0))
+    source = PhotographSource(annotated.items, read, half, 1, ArrayCache(0))
     assert targets_of(source[0]) == ([[4 / 64, 0, 0]], [[1, 1, 40 / 64]])
     tiles = InputConfig(policy="tile", height=8, width=8)
-    source = TileSource(PhotographSource(annotated.records, read, tiles, 1, ArrayCache(0)), tiles, 0)
+    source = TileSource(PhotographSource(annotated.items, read, tiles, 1, ArrayCache(0)), tiles, 0)
     assert len(source) == 2 * (12 - 1)  # the ninth part of each photograph is ignored entirely
     assert targets_of(source[4]) == ([[0]], [[0.5]])
 

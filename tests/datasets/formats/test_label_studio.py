@@ -79,9 +79,9 @@ def test_shapes_by_hand(export, task, tmp_path, drawn, pixels, supervision):
     export(task("images/a.png", drawn))
     dataset = index(tmp_path)
     assert (dataset.problems, dataset.classes) == ((), ("good", "dent"))
-    (record,) = dataset.records
-    assert marked(record) == pixels
-    assert record.supervision == supervision
+    (item,) = dataset.items
+    assert marked(item) == pixels
+    assert item.supervision == supervision
 
 
 def test_tree_of_an_export(export, task, tmp_path, write_picture):
@@ -110,8 +110,8 @@ def test_tree_of_an_export(export, task, tmp_path, write_picture):
         ("e", "dent", "label", False),
         ("f", "dent", "box", True),
     ]
-    assert [record.split for record in dataset.records] == ["train", None, None, None, None, "test"]
-    assert str(dataset.records[0].mask_file) == f"{tmp_path / 'project-1-at-2024-05-01.json'}, task 1"
+    assert [item.split for item in dataset.items] == ["train", None, None, None, None, "test"]
+    assert str(dataset.items[0].mask_file) == f"{tmp_path / 'project-1-at-2024-05-01.json'}, task 1"
 
 
 def test_shape_and_label_may_be_tools_of_their_own(export, task, tmp_path):
@@ -121,7 +121,7 @@ def test_shape_and_label_may_be_tools_of_their_own(export, task, tmp_path):
     export(task("a.png", bare, labelled))
     dataset = index(tmp_path)
     assert dataset.problems == ()
-    assert marked(dataset.records[0]) == block((3, 4, 5), (2, 3, 4))
+    assert marked(dataset.items[0]) == block((3, 4, 5), (2, 3, 4))
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_one_annotation_counts(export, task, tmp_path, annotations, label):
     export(several, task("b.png"))
     dataset = index(tmp_path)
     assert dataset.problems == ()
-    labels = {record.name: dataset.classes[record.label] for record in dataset.records}
+    labels = {item.name: dataset.classes[item.label] for item in dataset.items}
     assert labels == {"b": "good"} | ({"a": label} if label else {})
 
 
@@ -162,7 +162,7 @@ def test_one_annotation_counts(export, task, tmp_path, annotations, label):
 def test_photographs_are_found_by_their_names(export, task, tmp_path, address):
     name = "my part.png" if "my" in address else "part.png"
     export(task(f"line-2/{name}", rectangle(), image=address))
-    assert [record.image_file.name for record in index(tmp_path).records] == [name]
+    assert [item.image_file.name for item in index(tmp_path).items] == [name]
 
 
 def test_other_data_of_a_task_are_no_photograph(export, task, tmp_path):
@@ -172,7 +172,7 @@ def test_other_data_of_a_task_are_no_photograph(export, task, tmp_path):
     export(several, single)
     dataset = index(tmp_path)
     assert dataset.problems == ()
-    assert [record.name for record in dataset.records] == ["a", "b"]
+    assert [item.name for item in dataset.items] == ["a", "b"]
 
 
 def test_all_problems_are_reported_at_once(export, task, tmp_path, write_picture):
@@ -208,7 +208,7 @@ def test_all_problems_are_reported_at_once(export, task, tmp_path, write_picture
     export(task("fine.png", rectangle()), *tasks, gone, unreadable, unclear)
     (tmp_path / "cut.json").write_text('[\n{"id": 1,')
     dataset = index(tmp_path)
-    assert [record.name for record in dataset.records] == ["fine"]
+    assert [item.name for item in dataset.items] == ["fine"]
     cut_off = "cut.json is not JSON: Expecting property name enclosed in double quotes: line 2 column 10"
     expected = [
         ("cut.json", "cut", cut_off),
@@ -253,7 +253,7 @@ def test_annotators_who_disagree_about_good_are_a_problem_unless_a_setting_decid
     )
     assert known in index(tmp_path).problems[0].text
     dataset = index(tmp_path, annotator=annotator)
-    assert [dataset.classes[record.label] for record in dataset.records] == [label, "good"]
+    assert [dataset.classes[item.label] for item in dataset.items] == [label, "good"]
 
 
 def test_a_result_of_another_picture_of_the_task_is_a_problem(export, task, tmp_path):

@@ -46,8 +46,8 @@ def encoded(pixels):
 def only(root):
     dataset = index(root)
     assert dataset.problems == ()
-    (record,) = (record for record in dataset.records if record.label)
-    return record
+    (item,) = (item for item in dataset.items if item.label)
+    return item
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def only(root):
 )
 def test_shapes_by_hand(annotate, tmp_path, drawn, pixels, supervision):
     annotate("a", drawn)
-    record = only(tmp_path)
-    assert marked(record) == pixels
-    assert record.supervision == supervision
+    item = only(tmp_path)
+    assert marked(item) == pixels
+    assert item.supervision == supervision
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_tree_of_photographs(annotate, tmp_path, write_picture):
         ("line-2/d", "good", "mask", False),
         ("line-2/day.1/c", "good", "mask", False),
     ]
-    assert np.count_nonzero(read(dataset.records[0]).mask) == 16 + 1
-    assert {record.split for record in dataset.records} <= {"train", "val", "test"}
+    assert np.count_nonzero(read(dataset.items[0]).mask) == 16 + 1
+    assert {item.split for item in dataset.items} <= {"train", "val", "test"}
 
 
 def test_file_in_another_folder_names_its_photograph(annotate, tmp_path):
@@ -118,7 +118,7 @@ def test_links_that_lead_back_are_followed_once(annotate, tmp_path):
     annotate("line/a", shape("dent", "rectangle", (0, 0), (1, 1)))
     (tmp_path / "line/back").symlink_to(tmp_path, target_is_directory=True)
     (tmp_path / "again").symlink_to(tmp_path / "line", target_is_directory=True)
-    assert [record.name for record in index(tmp_path).records] == ["line/a"]
+    assert [item.name for item in index(tmp_path).items] == ["line/a"]
 
 
 def test_a_file_without_its_photograph_leaves_those_of_its_stem_out(annotate, tmp_path, write_picture):
@@ -129,7 +129,7 @@ def test_a_file_without_its_photograph_leaves_those_of_its_stem_out(annotate, tm
     (tmp_path / "labels/b.json").write_text("{")
     annotate("c")
     dataset = index(tmp_path)
-    assert [record.name for record in dataset.records] == ["c"]
+    assert [item.name for item in dataset.items] == ["c"]
     assert {problem.name for problem in dataset.problems} == {"images/a", "more/a", "images/b"}
 
 
@@ -160,7 +160,7 @@ def test_all_problems_are_reported_at_once(annotate, tmp_path, write_picture):
     annotate("second", box)
     write_picture(tmp_path / "second.jpg")
     dataset = index(tmp_path)
-    assert [record.name for record in dataset.records] == ["fine", "good"]
+    assert [item.name for item in dataset.items] == ["fine", "good"]
     expected = [(f"{name}.json, shape 1", name, words) for name, (_, words) in broken.items()]
     expected += [
         ("cut.json", "cut", "cut.json is not JSON: Expecting value: line 2 column 12"),
@@ -193,7 +193,7 @@ def test_accidental_click_beside_a_shape_is_dropped_unless_strict(annotate, tmp_
     check_dropped(dataset, dropped)
     strict = load_dataset("labelme", tmp_path, strict=True)
     check_problems(strict, dropped)
-    assert [record.name for record in strict.records] == ["b"]
+    assert [item.name for item in strict.items] == ["b"]
 
 
 @pytest.mark.parametrize(("encoding", "label"), [("gb2312", "划痕"), ("cp932", "キズ"), ("cp1252", "Öl")])

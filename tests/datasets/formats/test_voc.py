@@ -57,7 +57,7 @@ def tree(tmp_path, write_picture):
 )
 def test_boxes_count_pixels_from_1(tree, photograph, file, content):
     dataset = tree({photograph: None, file: content, "b.png": None, "b.xml": xml(filename="b.png")})
-    first, second = sorted(dataset.records, key=lambda record: record.name[-1])
+    first, second = sorted(dataset.items, key=lambda item: item.name[-1])
     assert (dataset.classes, dataset.problems, dataset.dropped) == (("good", "scratch"), (), ())
     assert (first.supervision, first.label, second.label, second.mask_file) == ("box", 1, 0, None)
     assert marked(first) == BOX_PIXELS
@@ -72,8 +72,8 @@ def test_polygons_replace_boxes(tree):
     shapes = {"a": flat + BOX, "b": f"<polygon>{points}</polygon>", "c": turned}
     files = {f"{name}.xml": xml(named(shape), filename=f"{name}.png") for name, shape in shapes.items()}
     dataset = tree({**files, **dict.fromkeys(("a.png", "b.png", "c.png"))})
-    assert [record.supervision for record in dataset.records] == ["mask", "mask", "box"]
-    assert [marked(record) for record in dataset.records] == [BOX_PIXELS] * 3
+    assert [item.supervision for item in dataset.items] == ["mask", "mask", "box"]
+    assert [marked(item) for item in dataset.items] == [BOX_PIXELS] * 3
 
 
 def test_bad_objects_and_files_are_reported(tree):
@@ -112,7 +112,7 @@ def test_lists_state_the_split(tree):
     files = {f"Annotations/{name}.xml": xml(filename=name) for name in names}
     lists = {"train": "a.1 1\n\n", "val": "b\nmissing\n", "trainval": "c\n"}
     dataset = tree({**photographs, **files, **{f"ImageSets/Main/{k}.txt": v for k, v in lists.items()}})
-    assert [record.split for record in dataset.records] == ["train", "val", None]
+    assert [item.split for item in dataset.items] == ["train", "val", None]
 
 
 def palette_mask(values):
@@ -164,17 +164,17 @@ def test_masks_hold_classes_and_ignored_pixels(tree, tmp_path, save, file, class
             **file,
         }
     )
-    first, second = dataset.records
+    first, second = dataset.items
     assert (dataset.classes, dataset.problems) == (("good", *classes), ())
     assert (first.label, first.supervision, second.label) == (2, "mask", 0)
-    for record, numbers in ((first, np.where(values == 255, 0, values)), (second, 0 * values)):
-        sample = read(record)
+    for item, numbers in ((first, np.where(values == 255, 0, values)), (second, 0 * values)):
+        sample = read(item)
         found = 0 * values if sample.classes is None else np.where(sample.mask > 0, sample.classes, 0)
         np.testing.assert_array_equal(found, numbers)
         np.testing.assert_array_equal(sample.ignored, only_ignored)
     assert bool(dataset.notes) == (not file)
     mixed = folder.index(tmp_path)
-    assert [(record.name, record.label) for record in mixed.records] == [(first.name, 2), (second.name, 0)]
+    assert [(item.name, item.label) for item in mixed.items] == [(first.name, 2), (second.name, 0)]
     assert (mixed.classes, mixed.problems) == (dataset.classes, ())
 
 

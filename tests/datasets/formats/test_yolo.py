@@ -70,7 +70,7 @@ def test_the_trees_of_tools_are_read(tree, photograph, labels, others):
     dataset = tree({photograph: None, labels: f"{BOX}\n\n{POLYGON}\n", **others})
     assert described(dataset) == [(photograph[:-4], "scratch", "box", True)]
     assert dataset.classes == ("good", "NO", "scratch")
-    assert sorted(marked(dataset.records[0])) == sorted(BOX_PIXELS + POLYGON_PIXELS)
+    assert sorted(marked(dataset.items[0])) == sorted(BOX_PIXELS + POLYGON_PIXELS)
     assert (dataset.problems, dataset.dropped, dataset.notes) == ((), (), ())
 
 
@@ -80,9 +80,9 @@ def test_splits_are_those_of_the_yaml_file(tree):
     lists = {"valid.txt": "./two/b.png\n./one/a.png\n/missing.png\n"}
     yaml = {"data.yaml": f"train: one\nval: /elsewhere/valid.txt\ntest: ['C:\\\\x\\\\two']\n{NAMES}"}
     dataset = tree({**names, **texts, **lists, **yaml})
-    found = {record.name: record.split for record in dataset.records}
+    found = {item.name: item.split for item in dataset.items}
     assert found == {"one/a": "train", "two/b": "val", "two/c": "test", "d": None}
-    assert {record.label for record in dataset.records} == {0}  # empty files mean good
+    assert {item.label for item in dataset.items} == {0}  # empty files mean good
 
 
 def test_a_folder_of_photographs_keeps_the_split_and_its_good_photographs(tree, tmp_path):
@@ -96,7 +96,7 @@ def test_a_folder_of_photographs_keeps_the_split_and_its_good_photographs(tree, 
         }
     )
     dataset = folder.index(tmp_path)
-    found = {(record.name, record.split, record.label) for record in dataset.records}
+    found = {(item.name, item.split, item.label) for item in dataset.items}
     names = {"train": "train", "valid": "val", "test": "test"}
     assert found == {(f"{s}/images/{n}", names[s], int(n == "a")) for s in splits for n in ("a", "b")}
     assert (dataset.problems, len(dataset.notes)) == ((), 1) and "read as good" in dataset.notes[0]

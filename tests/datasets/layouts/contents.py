@@ -5,21 +5,19 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from datasets.reading import read
-from datasets.sample import Dataset, Problem, Record
+from datasets.sample import Dataset, DataSetIssue, DataSetItem
 
 Pixels = list[tuple[int, int]]
 
 
 def described(dataset: Dataset) -> list[tuple[str, str, str, bool]]:
-    """Name, class, supervision of each record, and whether it has a mask."""
-    return [
-        (r.name, dataset.classes[r.label], r.supervision, r.mask_file is not None) for r in dataset.records
-    ]
+    """Name, class, supervision of each item, and whether it has a mask."""
+    return [(r.name, dataset.classes[r.label], r.supervision, r.mask_file is not None) for r in dataset.items]
 
 
-def marked(record: Record) -> Pixels:
+def marked(item: DataSetItem) -> Pixels:
     """The defect pixels as (row, column)."""
-    mask = read(record).mask
+    mask = read(item).mask
     assert mask is not None
     return [(row, column) for row, column in np.argwhere(mask).tolist()]
 
@@ -38,7 +36,7 @@ def check_dropped(dataset: Dataset, expected: Sequence[tuple[str, str, str]]) ->
     _check(dataset.dropped, expected)
 
 
-def _check(problems: Sequence[Problem], expected: Sequence[tuple[str, str, str]]) -> None:
+def _check(problems: Sequence[DataSetIssue], expected: Sequence[tuple[str, str, str]]) -> None:
     remaining = list(problems)
     for place, name, words in expected:
         found = [

@@ -10,7 +10,7 @@ from tests.datasets.conftest import WritePicture
 
 
 def classes_of(dataset: Dataset) -> dict[str, str]:
-    return {record.name: dataset.classes[record.label] for record in dataset.records}
+    return {item.name: dataset.classes[item.label] for item in dataset.items}
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_masks_of_good_photographs_are_no_class(folder_root: Path, write_picture
 def test_folders_of_network_storage_are_no_classes(folder_root: Path, write_picture: WritePicture) -> None:
     for name in ("@eaDir/a.jpg", "good/@eaDir/a.jpg/SYNOFILE_THUMB_M.jpg", "$RECYCLE.BIN/a.jpg"):
         write_picture(folder_root / name)
-    assert len(folder.index(folder_root).records) == 4
+    assert len(folder.index(folder_root).items) == 4

@@ -31,17 +31,17 @@ def test_one_class_is_labelled_by_mask_files(tmp_path, write_class):
     assert dataset.classes == ("good", "defect")
     assert dataset.problems == ()
     defects = ["Test/0003", *(f"Train/{stem}" for stem in sorted(DEFECTS))]
-    assert [record.name for record in dataset.records if record.label] == defects
-    by_name = {record.name: record for record in dataset.records}
+    assert [item.name for item in dataset.items if item.label] == defects
+    by_name = {item.name: item for item in dataset.items}
     assert by_name["Train/0007"].mask_file == tmp_path / "Class1/Train/Label/0007_label.PNG"
     assert (by_name["Train/0001"].mask_file, by_name["Train/0001"].group) == (None, "Train/0001")
-    assert {record.supervision for record in dataset.records} == {"mask"}
+    assert {item.supervision for item in dataset.items} == {"mask"}
 
 
 def test_split_is_published_with_a_fifth_of_each_class_to_validate(tmp_path, write_class):
     dataset = index(write_class(tmp_path))
     assert [r.name for r in dataset.of_split("test")] == ["Test/0001", "Test/0002", "Test/0003", "Test/0004"]
-    assert sorted(record.label for record in dataset.of_split("val")) == [0, 1]
+    assert sorted(item.label for item in dataset.of_split("val")) == [0, 1]
     assert len(dataset.of_split("train")) == 10
 
 
@@ -49,8 +49,8 @@ def test_several_classes_are_one_set(tmp_path, write_class):
     for number in (1, 10):
         write_class(tmp_path / f"Class{number}", number)
     dataset = index(tmp_path)
-    assert {record.name.split("/")[0] for record in dataset.records} == {"Class1", "Class10"}
-    assert len({record.name for record in dataset.records}) == 32
+    assert {item.name.split("/")[0] for item in dataset.items} == {"Class1", "Class10"}
+    assert len({item.name for item in dataset.items}) == 32
     assert dataset.problems == ()
 
 
@@ -81,7 +81,7 @@ def test_every_problem_is_reported_at_once(tmp_path, write_class, write_picture)
         ("Class2/Train", "", "Label is missing"),
     ]
     check_problems(dataset, expected)
-    names = [record.name for record in dataset.records]
+    names = [item.name for item in dataset.items]
     assert names[:4] == [f"Class1/Test/{number:04d}" for number in range(1, 5)]
     assert names[4:] == [f"Class1/Train/{number:04d}" for number in (1, 2, 6, 8, 9, 10, 11, 12)]
 

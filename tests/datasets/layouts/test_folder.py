@@ -30,7 +30,7 @@ def annotate(tmp_path, write_picture):
 
 
 def names(root):
-    return [record.name for record in index(root).records]
+    return [item.name for item in index(root).items]
 
 
 def test_classes_are_good_and_the_sorted_rest(folder_root):
@@ -39,7 +39,7 @@ def test_classes_are_good_and_the_sorted_rest(folder_root):
     dataset = index(folder_root)
     assert dataset.problems == ()
     assert dataset.classes == ("good", "dent", "scratch")
-    assert [(r.name, r.label, r.group, r.mask_file) for r in dataset.records] == [
+    assert [(r.name, r.label, r.group, r.mask_file) for r in dataset.items] == [
         ("dent/c", 1, "dent/c", folder_root / "masks/dent/c.png"),
         ("good/a", 0, "good/a", None),
         ("good/b", 0, "good/b", None),
@@ -52,7 +52,7 @@ def test_flat_masks_belong_to_the_only_defect_of_their_stem(folder_root, write_p
         (folder_root / f"masks/{name}.png").unlink()
         write_picture(folder_root / f"masks/{name[-1]}.PNG", mask=True)
     write_picture(folder_root / "good/c.png")
-    masks = {record.name: record.mask_file for record in index(folder_root).records}
+    masks = {item.name: item.mask_file for item in index(folder_root).items}
     assert masks["dent/c"] == folder_root / "masks/c.PNG"
     assert masks["good/c"] is None
 
@@ -63,7 +63,7 @@ def test_masks_may_have_an_ending(folder_root, write_picture, mask):
     path = write_picture(folder_root / mask, mask=True)
     dataset = index(folder_root)
     assert dataset.problems == ()
-    assert dataset.records[0].mask_file == path
+    assert dataset.items[0].mask_file == path
 
 
 def test_missing_mask_names_photograph_expected_paths_and_the_way_out(folder_root):
@@ -80,7 +80,7 @@ def test_a_supervision_file_says_that_the_class_is_all_there_is(folder_root, nam
     (folder_root / "supervision.txt").write_text(f"label  {name}\n")
     dataset = index(folder_root)
     assert dataset.problems == ()
-    assert (dataset.records[0].mask_file, dataset.records[0].supervision) == (None, "label")
+    assert (dataset.items[0].mask_file, dataset.items[0].supervision) == (None, "label")
     (folder_root / "supervision.txt").write_text(f"# drawn by hand\nmask  {name}\n")
     words = "The photograph 'dent/c' has no mask, but the line says 'mask'"
     check_problems(index(folder_root), [("supervision.txt, line 2", "dent/c", words)])
@@ -117,7 +117,7 @@ def test_lossy_mask_is_a_problem(folder_root, write_picture):
 
 def test_a_good_photograph_may_have_a_mask(folder_root, write_picture):
     path = write_picture(folder_root / "masks/good/a.png", mask=True, value=0)
-    assert path in [record.mask_file for record in index(folder_root).records]
+    assert path in [item.mask_file for item in index(folder_root).items]
 
 
 def test_folders_may_be_named_in_any_case_and_ok(folder_root):
@@ -127,7 +127,7 @@ def test_folders_may_be_named_in_any_case_and_ok(folder_root):
     assert dataset.problems == ()
     assert dataset.classes == ("good", "Dent", "scratch")
     labels = {"Dent/c": 1, "OK/a": 0, "OK/b": 0, "scratch/d": 2}
-    assert {record.name: record.label for record in dataset.records} == labels
+    assert {item.name: item.label for item in dataset.items} == labels
     assert dataset.notes == ("The folder 'OK' was read as good.",)
 
 
@@ -157,8 +157,8 @@ def test_good_photographs_alone_are_a_data_set(tmp_path, write_picture):
     dataset = index(tmp_path)
     assert dataset.classes == ("good", "defect")
     assert not dataset.problems
-    assert [record.label for record in dataset.records] == [0] * 5
-    assert sorted(record.split for record in dataset.records) == ["test", "train", "train", "train", "val"]
+    assert [item.label for item in dataset.items] == [0] * 5
+    assert sorted(item.split for item in dataset.items) == ["test", "train", "train", "train", "val"]
 
 
 def test_folders_without_any_photograph_are_refused(tmp_path):
@@ -178,7 +178,7 @@ def test_folders_of_several_days_and_several_words(tmp_path, write_picture):
     assert dataset.problems == ()
     assert dataset.classes == ("good", "NIO")
     labels = {"NIO/b": 1, "NIO/monday/c": 1, "good/monday/a": 0, "i.O./a": 0}
-    assert {record.name: record.label for record in dataset.records} == labels
+    assert {item.name: item.label for item in dataset.items} == labels
     assert dataset.notes == (
         "The folder 'NIO' was read as a class of defects.",
         "The folder 'i.O.' was read as good.",
@@ -234,7 +234,7 @@ def test_photograph_in_a_folder_of_defects_is_not_good_for_lack_of_an_annotation
     annotate("Kratzer/d", "Kratzer")
     dataset = load_dataset("labelme", tmp_path / "own")
     check_problems(dataset, [("a.png", "Kratzer/a", "has no mask"), ("b.png", "Kratzer/b", "has no mask")])
-    assert [record.name for record in dataset.records] == ["Kratzer/d", "good/c"]
+    assert [item.name for item in dataset.items] == ["Kratzer/d", "good/c"]
 
 
 def test_images_beside_masks_are_labelled_by_them(tmp_path, write_picture):
@@ -258,8 +258,8 @@ def test_masks_in_class_folders_state_the_classes_of_pixels(tmp_path, write_pict
     cv2.imwrite(str(path), pixels)
     dataset = index(tmp_path)
     assert dataset.classes == ("good", "scratch", "stain")
-    record = dataset.records[0]
-    sample = read(record)
+    item = dataset.items[0]
+    sample = read(item)
     assert sample.classes is not None
     assert (sample.classes[4, 5], sample.classes[8, 1], np.count_nonzero(sample.mask)) == (1, 2, 6 + 4)
 
@@ -273,7 +273,7 @@ def test_split_of_folders_is_kept_if_train_has_defects(tmp_path, write_picture, 
         write_picture(tmp_path / f"ground_truth/{name}_mask.png", mask=True)
     dataset = index(tmp_path)
     assert dataset.problems == ()
-    kept = all((record.split == "test") == record.name.startswith("test") for record in dataset.records)
+    kept = all((item.split == "test") == item.name.startswith("test") for item in dataset.items)
     assert kept == defects_in_train
     assert any("split anew" in note for note in dataset.notes) != defects_in_train
 
@@ -287,7 +287,7 @@ def test_split_of_a_few_photographs_is_not_kept(folder_root, write_picture):
     for number in range(5):
         write_picture(folder_root / f"good/{number}.png")
     dataset = index(folder_root)
-    assert all(record.split for record in dataset.records)
+    assert all(item.split for item in dataset.items)
     assert any("assign 4 of 13 photographs to splits. All were split anew" in note for note in dataset.notes)
 
 
@@ -301,7 +301,7 @@ def test_folder_with_the_name_of_a_label_is_a_class(tmp_path, annotate):
         (tmp_path / f"own/{name}.json").unlink()
     dataset = index(tmp_path / "own")
     check_problems(dataset, [("b.png", "Kratzer/b", "has no mask")])
-    assert [(record.name, record.label) for record in dataset.records] == [("Teile A/a", 1), ("Teile A/c", 0)]
+    assert [(item.name, item.label) for item in dataset.items] == [("Teile A/a", 1), ("Teile A/c", 0)]
 
 
 def test_folder_of_an_export_is_not_a_class(folder_root, write_picture):
@@ -311,6 +311,6 @@ def test_folder_of_an_export_is_not_a_class(folder_root, write_picture):
     (folder_root / "yolo/e.txt").write_text("0 0.5 0.5 0.2 0.2\n")
     dataset = index(folder_root)
     assert dataset.problems == ()
-    labels = {record.name: record.label for record in dataset.records}
+    labels = {item.name: item.label for item in dataset.items}
     assert (dataset.classes[1], labels["yolo/e"], labels["yolo/f"]) == ("dent", 1, 0)
     assert "Photographs without an annotation: 1 (yolo/f), read as good." in dataset.notes

@@ -21,7 +21,7 @@ def test_a_renamed_photograph_is_not_good(tmp_path: Path, write_picture: WritePi
     write_labelme(tmp_path / "old.json", "old.png")
     write_labelme(tmp_path / "b.json", "b.png")
     dataset = folder.index(tmp_path)
-    assert [record.name for record in dataset.records] == ["b"]
+    assert [item.name for item in dataset.items] == ["b"]
     assert "renamed" in dataset.problems[0].text
 
 
@@ -40,7 +40,7 @@ def test_pictures_that_labelme_exported_are_left_out(tmp_path: Path, write_pictu
     for name in ("img", "label", "label_viz"):
         write_picture(tmp_path / f"a_json/{name}.png")
     (tmp_path / "a_json/label_names.txt").write_text("_background_\ndent\n")
-    assert [record.name for record in folder.index(tmp_path).records] == ["a"]
+    assert [item.name for item in folder.index(tmp_path).items] == ["a"]
 
 
 @pytest.mark.parametrize(("root", "expected"), [("", "not read: 1 (x.zip). Unpack"), ("x.zip", "Unpack it")])

@@ -5,17 +5,17 @@ from segdec.errors import DatasetError
 from tests.datasets.layouts.contents import check_problems
 
 
-def test_records_are_named_grouped_and_labelled(kolektor_root):
+def test_items_are_named_grouped_and_labelled(kolektor_root):
     dataset = index(kolektor_root)
     assert dataset.classes == ("good", "defect")
     assert dataset.problems == ()
-    assert [(r.name, r.group, r.label, r.split) for r in dataset.records] == [
+    assert [(r.name, r.group, r.label, r.split) for r in dataset.items] == [
         ("kos01/Part0", "kos01", 0, None),
         ("kos01/Part1", "kos01", 1, None),
         ("kos21/Part0", "kos21", 0, None),
         ("kos21/Part1", "kos21", 0, None),
     ]
-    assert {record.mask_file.name for record in dataset.records} == {"Part0_label.bmp", "Part1_label.bmp"}
+    assert {item.mask_file.name for item in dataset.items} == {"Part0_label.bmp", "Part1_label.bmp"}
 
 
 def test_unexpected_part_is_skipped_with_and_without_mask(kolektor_root, write_picture):
@@ -23,7 +23,7 @@ def test_unexpected_part_is_skipped_with_and_without_mask(kolektor_root, write_p
     write_picture(kolektor_root / "kos01/Part7.jpg")
     write_picture(kolektor_root / "kos01/Part7_label.bmp", mask=True)
     dataset = index(kolektor_root)
-    names = [record.name for record in dataset.records]
+    names = [item.name for item in dataset.items]
     assert "kos21/Part7" not in names
     assert "kos01/Part7" in names
     assert dataset.problems == ()
@@ -34,7 +34,7 @@ def test_every_problem_is_reported_at_once(kolektor_root):
     (kolektor_root / "kos01/Part1.jpg").unlink()
     (kolektor_root / "kos21/Part0_label.bmp").unlink()
     dataset = index(kolektor_root)
-    assert [record.name for record in dataset.records] == ["kos21/Part1"]
+    assert [item.name for item in dataset.items] == ["kos21/Part1"]
     expected = [
         ("kos01/Part0_label.bmp", "kos01/Part0", "is empty"),
         (

@@ -22,9 +22,9 @@ def test_photographs_are_split_by_folder_and_labelled_by_mask(root):
     dataset = index(root)
     assert dataset.classes == ("good", "defect")
     assert dataset.problems == ()
-    assert [r.name for r in dataset.records if r.label] == ["test/20001", *DEFECTS]
+    assert [r.name for r in dataset.items if r.label] == ["test/20001", *DEFECTS]
     assert [r.name for r in dataset.of_split("test")] == TEST
-    assert all(r.group == r.name and r.mask_file == root / f"{r.name}_GT.png" for r in dataset.records)
+    assert all(r.group == r.name and r.mask_file == root / f"{r.name}_GT.png" for r in dataset.items)
 
 
 @pytest.mark.parametrize("folder", ["train", "test"])

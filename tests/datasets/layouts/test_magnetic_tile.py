@@ -30,7 +30,7 @@ def test_classes_are_the_folders_and_exposures_of_a_tile_one_group(root):
     dataset = index(root)
     assert dataset.classes == ("good", "blowhole", "uneven")
     assert dataset.problems == ()
-    assert [(r.name, r.label, r.group, r.supervision) for r in dataset.records] == [
+    assert [(r.name, r.label, r.group, r.supervision) for r in dataset.items] == [
         (f"{BLOWHOLE}exp3_num_54291", 1, "num_54246", "mask"),
         (f"{FREE}exp1_num_54246", 0, "num_54246", "mask"),
         (f"{FREE}exp1_num_61000", 0, "num_61000", "mask"),
@@ -43,20 +43,20 @@ def test_smoothed_edge_of_a_mask_is_no_defect(root):
     mask[4] = 127
     mask[5] = 128
     cv2.imwrite(str(root / f"{BLOWHOLE}exp3_num_54291.png"), mask)
-    record = index(root).records[0]
-    assert np.flatnonzero(read(record).mask.any(axis=1)).tolist() == [5]
+    item = index(root).items[0]
+    assert np.flatnonzero(read(item).mask.any(axis=1)).tolist() == [5]
 
 
 def test_uneven_tile_with_an_empty_mask_has_its_class_alone(root, write_picture):
     write_picture(root / f"{UNEVEN}exp6_num_72000.png", mask=True, value=127)
-    record = index(root).records[3]
-    assert (record.supervision, record.mask_file, record.label) == ("label", None, 2)
+    item = index(root).items[3]
+    assert (item.supervision, item.mask_file, item.label) == ("label", None, 2)
 
 
 def test_good_tile_needs_no_mask(root):
     (root / f"{FREE}exp1_num_61000.png").unlink()
-    record = index(root).records[2]
-    assert (record.supervision, record.mask_file, record.label) == ("mask", None, 0)
+    item = index(root).items[2]
+    assert (item.supervision, item.mask_file, item.label) == ("mask", None, 0)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_photographs_of_near_numbers_are_one_group(root, write_picture, names, g
     for name in (*names, f"{FREE}exp1_num_900000", f"{BLOWHOLE}exp1_num_950000"):
         write_picture(root / f"{name}.jpg")
         write_picture(root / f"{name}.png", mask=True, value=0 if name.startswith(FREE) else 255)
-    found = {record.name: record.group for record in index(root).records}
+    found = {item.name: item.group for item in index(root).items}
     assert [found[name] for name in names] == [f"num_{group}" for group in groups]
 
 
@@ -98,7 +98,7 @@ def test_every_problem_is_reported_at_once(root, write_picture):
     (root / f"{UNEVEN}exp6_num_72000.png").write_bytes(b"\x89PNG")
     (root / "MT_Crack").mkdir()
     dataset = index(root)
-    assert [record.name for record in dataset.records] == [f"{FREE}exp1_num_61000"]
+    assert [item.name for item in dataset.items] == [f"{FREE}exp1_num_61000"]
     expected = [
         (f"{BLOWHOLE}exp1_num_1.jpg", f"{BLOWHOLE}exp1_num_1", "no mask"),
         (f"{BLOWHOLE}exp1_num_2.png", f"{BLOWHOLE}exp1_num_2", "no photograph"),

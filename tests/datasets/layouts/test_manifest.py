@@ -54,11 +54,11 @@ def test_each_kind_of_annotation_has_its_supervision(root):
         ("line/d", "dent", "mask", True),
         ("line/e", "scratch", "label", False),
     ]
-    _, b, c, d, _ = dataset.records
+    _, b, c, d, _ = dataset.items
     assert marked(b) == block((4, 5), (5, 6, 7))
     assert marked(c) == [*block((1, 2), (2, 3, 4)), (4, 6)]
     assert marked(d) == block((1, 2), (2, 3, 4))
-    assert all(record.group == record.name and record.split for record in dataset.records)
+    assert all(item.group == item.name and item.split for item in dataset.items)
 
 
 def test_table_of_a_spreadsheet_with_an_accidental_click(root):
@@ -67,7 +67,7 @@ def test_table_of_a_spreadsheet_with_an_accidental_click(root):
     (root / "manifest.csv").write_bytes(text.encode("cp1252"))
     dataset = index(root)
     assert dataset.classes == ("good", "Öl")
-    assert marked(dataset.records[1]) == [(r, c) for r in (1, 2) for c in (2, 3, 4, 18, 19)]
+    assert marked(dataset.items[1]) == [(r, c) for r in (1, 2) for c in (2, 3, 4, 18, 19)]
     dropped = [
         ("line 3", "line/b", "the box of 0×2 pixels is empty"),
         ("line 3", "line/b", "x = 22 is outside the picture of 20×12"),
@@ -100,8 +100,8 @@ def test_json_lines_hold_lists(root):
         ("line/b", "dent", "box", True),
         ("line/c", "dent", "mask", True),
     ]
-    assert [len(marked(record)) for record in dataset.records if record.label] == [7, 7, 6]
-    assert dataset.records[0].group == "7"
+    assert [len(marked(item)) for item in dataset.items if item.label] == [7, 7, 6]
+    assert dataset.items[0].group == "7"
 
 
 def test_manifest_of_any_name_is_a_root_and_paths_start_at_its_folder(root, monkeypatch):
@@ -110,10 +110,10 @@ def test_manifest_of_any_name_is_a_root_and_paths_start_at_its_folder(root, monk
     write_csv(root / "lists", rows, "monday.tsv")
     monkeypatch.chdir(root)
     dataset = load_dataset("manifest", "lists/monday.tsv")
-    assert [record.name for record in dataset.records] == ["line/a", "line/b"]
+    assert [item.name for item in dataset.items] == ["line/a", "line/b"]
     absolute = rows.replace("..", str(root))
     dataset = load_dataset("manifest", write_csv(root / "line", absolute, "all.tsv") / "all.tsv")
-    assert [record.name for record in dataset.records] == ["a", "b"]
+    assert [item.name for item in dataset.items] == ["a", "b"]
 
 
 @pytest.mark.parametrize(("first", "splits"), [("train", ["train", None, None]), ("", ["val", "val", None])])
@@ -121,7 +121,7 @@ def test_split_of_the_manifest_or_the_file_beside_it_is_used(root, first, splits
     rows = f"line/a.png,good,{first},p1\nline/b.png,dent,,p1\nline/c.png,good,,p2\n"
     write_csv(root, f"image,label,split,group\n{rows}")
     (root / "splits.txt").write_text("val p1\n")
-    assert [record.split for record in index(root).records] == splits
+    assert [item.split for item in index(root).items] == splits
 
 
 def test_classes_file_sets_their_order_and_names_the_nearest(root):
@@ -129,7 +129,7 @@ def test_classes_file_sets_their_order_and_names_the_nearest(root):
     (root / "classes.txt").write_text("good\nscratch\n\ndent\n")
     dataset = index(root)
     assert dataset.classes == ("good", "scratch", "dent")
-    assert [(r.name, r.label) for r in dataset.records] == [("line/a", 0), ("line/b", 2)]
+    assert [(r.name, r.label) for r in dataset.items] == [("line/a", 0), ("line/b", 2)]
     words = "'scrach' is not one of the classes in classes.txt: good, scratch, dent. Did you mean 'scratch'?"
     check_problems(dataset, [("line 4", "line/c", words)])
 
@@ -207,7 +207,7 @@ def test_photograph_that_is_listed_twice_is_reported_with_all_its_lines(root, wr
             "line/a.bmp,good,\nline/c.png,dent,\nline/c.png,dent,other\nline/d.png,dent,\n",
         )
     )
-    assert [record.name for record in dataset.records] == ["line/d"]
+    assert [item.name for item in dataset.items] == ["line/d"]
     expected = [
         ("lines 3 and 4", "line/b", "is listed 2 times, with the labels dent and good"),
         ("lines 6 and 7", "line/c", "2 times, as dent"),
@@ -226,7 +226,7 @@ def test_group_in_two_splits_is_a_problem(root):
         )
     )
     check_problems(dataset, [("lines 2 and 4", "p1", "'p1' is assigned to test and train")])
-    assert [record.name for record in dataset.records] == ["line/d"]
+    assert [item.name for item in dataset.items] == ["line/d"]
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_file_that_is_no_manifest_is_refused(root, text, words):
 def test_good_photographs_alone_are_a_data_set(root, more):
     dataset = index(write_csv(root, f"image,label\nline/a.png,good\nline/b.png,ok\n{more}"))
     assert dataset.classes == ("good", "defect") and len(dataset.problems) == bool(more)
-    assert [record.label for record in dataset.records] == [0, 0]
+    assert [item.label for item in dataset.items] == [0, 0]
 
 
 def test_cells_beyond_the_last_column_are_a_problem(root):
@@ -300,7 +300,7 @@ def valued(root):
 
 
 def test_values_of_a_class_mask_are_positions_in_the_list_of_classes(valued):
-    good, defective, _ = index(valued).records
+    good, defective, _ = index(valued).items
     assert (good.label, defective.label, defective.supervision) == (0, 1, "box")
     sample = read(defective)
     assert marked(defective) == block((4, 5), range(20))
@@ -323,7 +323,7 @@ def test_class_mask_needs_the_list_of_classes(valued):
     dataset = index(valued)
     expected = [(f"line {n}", name, "no classes.txt") for n, name in ((1, "line/a"), (2, "line/b"))]
     check_problems(dataset, expected)
-    assert [record.name for record in dataset.records] == ["line/c"]
+    assert [item.name for item in dataset.items] == ["line/c"]
 
 
 def test_supervision_agrees_with_the_annotation(root):
@@ -352,4 +352,4 @@ def test_folds_are_splits(root):
         f"line/{name}.png,{'dent' if name == 'b' else 'good'},fold_{n}" for n, name in ((1, "a"), (2, "b"))
     ]
     dataset = index(write_csv(root, "\n".join(["image,label,split", *lines])))
-    assert [(record.split, record.fold) for record in dataset.records] == [("train", 1), ("train", 2)]
+    assert [(item.split, item.fold) for item in dataset.items] == [("train", 1), ("train", 2)]

@@ -32,8 +32,8 @@ def test_a_mask_is_found(tmp_path: Path, write_picture: WritePicture, masks: lis
     for name in masks:
         write_picture(tmp_path / name, mask=True)
     dataset = folder.index(tmp_path)
-    assert [record.name for record in dataset.records] == ["dent/1", "good/0"]
-    mask = read(dataset.records[0]).mask
+    assert [item.name for item in dataset.items] == ["dent/1", "good/0"]
+    mask = read(dataset.items[0]).mask
     assert mask is not None and (mask > 0).sum() == DEFECT_PX
 
 

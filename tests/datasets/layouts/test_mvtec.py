@@ -21,14 +21,14 @@ def test_classes_are_good_and_the_sorted_defects(root):
     dataset = index(root)
     assert dataset.classes == ("good", "broken_large", "contamination")
     assert dataset.problems == ()
-    assert [(r.name, r.label) for r in dataset.records] == [
+    assert [(r.name, r.label) for r in dataset.items] == [
         ("test/broken_large/000", 1),
         ("test/broken_large/001", 1),
         ("test/contamination/000", 2),
         ("test/good/000", 0),
         *((f"train/good/{number:03d}", 0) for number in range(5)),
     ]
-    masks = {record.name: record.mask_file for record in dataset.records}
+    masks = {item.name: item.mask_file for item in dataset.items}
     assert masks["test/broken_large/001"] == root / "ground_truth/broken_large/001_mask.png"
     assert masks["test/good/000"] is None
 
@@ -47,7 +47,7 @@ def test_every_problem_is_reported_at_once(root, write_picture):
         ("train/scratch/000.png", "train/scratch/000", "is defective but has no mask"),
     ]
     check_problems(dataset, expected)
-    assert len(dataset.records) == 7
+    assert len(dataset.items) == 7
 
 
 def test_several_categories_are_named(root, write_picture):

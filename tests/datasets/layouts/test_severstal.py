@@ -26,21 +26,21 @@ def write_set(tmp_path):
 def test_all_rows_of_a_photograph_are_drawn_down_the_columns(write_set):
     # pixel 1 is the upper left one, 257 the first of the second column, 409600 the last of all
     dataset = index(write_set("a1.jpg,3,1 2 257 1\na1.jpg,1,409600 1\na1.jpg,3,255 1\n"))
-    assert marked(dataset.records[0]) == [(0, 0), (0, 1), (1, 0), (254, 0), (255, 1599)]
+    assert marked(dataset.items[0]) == [(0, 0), (0, 1), (1, 0), (254, 0), (255, 1599)]
     assert dataset.classes == ("good", "defect_1", "defect_2", "defect_3", "defect_4")
-    assert [(record.name, record.label) for record in dataset.records] == [("a1", 3), ("b2", 0), ("c3", 0)]
+    assert [(item.name, item.label) for item in dataset.items] == [("a1", 3), ("b2", 0), ("c3", 0)]
     assert dataset.problems == ()
 
 
 def test_label_is_the_class_of_most_pixels_and_the_lowest_of_equal_ones(write_set):
     dataset = index(write_set("a1.jpg,1,1 9\na1.jpg,2,20 5\na1.jpg,2,30 5\nb2.jpg,4,1 3\nb2.jpg,3,9 3\n"))
-    assert [record.label for record in dataset.records] == [2, 3, 0]
+    assert [item.label for item in dataset.items] == [2, 3, 0]
 
 
 def test_table_of_the_competition_is_read(write_set):
     rows = "".join(f"a1.jpg_{k},{'7 3' if k == 2 else ''}\n" for k in (1, 2, 3, 4)) + "b2.jpg_1,\n"
     dataset = index(write_set(rows, header="ImageId_ClassId,EncodedPixels\n"))
-    assert [record.label for record in dataset.records] == [2, 0, 0]
+    assert [item.label for item in dataset.items] == [2, 0, 0]
 
 
 def test_all_problems_are_reported_at_once_and_other_photographs_stay(write_set):

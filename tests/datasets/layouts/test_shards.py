@@ -34,32 +34,32 @@ def equal(one, other):
 
 
 def test_no_flipped_byte_gives_wrong_pixels(packed):
-    records = load_dataset("shards", packed).records
-    expected = [read(record) for record in records]
+    items = load_dataset("shards", packed).items
+    expected = [read(item) for item in items]
     whole = (packed / SHARD).read_bytes()
     noticed, positions = 0, range(0, len(whole), 5)
     for position in positions:
         flipped = bytes([whole[position] ^ 0x10])
         (packed / SHARD).write_bytes(whole[:position] + flipped + whole[position + 1 :])
-        for record, sample in zip(records, expected, strict=True):
+        for item, sample in zip(items, expected, strict=True):
             try:
-                assert equal(read(record), sample)
+                assert equal(read(item), sample)
             except DatasetError as error:
                 noticed += 1
                 assert str(packed / SHARD) in str(error)
-                assert f"record '{record.name}'" in str(error)
+                assert f"record '{item.name}'" in str(error)
     assert noticed > 0.6 * len(positions)  # the rest: names and the frames of TFRecord, which hold no pixels
 
 
-def test_reading_a_record_takes_one_access(packed, monkeypatch):
-    record = next(r for r in load_dataset("shards", packed).records if r.mask_file is not None)
+def test_reading_an_item_takes_one_access(packed, monkeypatch):
+    item = next(r for r in load_dataset("shards", packed).items if r.mask_file is not None)
     accesses = []
     access = file_systems.read_range
     monkeypatch.setattr(file_systems, "read_range", lambda *place: accesses.append(place) or access(*place))
-    sample = read(record)
+    sample = read(item)
     assert sample.mask.any()
     assert len(accesses) == 1
-    assert record.mask_file.read_bytes()
+    assert item.mask_file.read_bytes()
     assert len(accesses) == 2
 
 
@@ -103,27 +103,27 @@ def test_a_damaged_table_is_refused(packed, damage):
         load_dataset("shards", packed)
 
 
-def test_what_is_asked_about_all_records_is_what_they_say(folder_root, tmp_path):
-    """Answered by the table, without making any record."""
+def test_what_is_asked_about_all_items_is_what_they_say(folder_root, tmp_path):
+    """Answered by the table, without making any item."""
     supervision = tmp_path / "supervision.txt"
     supervision.write_text("label scratch\n")
     (folder_root / "splits.txt").write_text("train good\nval dent\ntest scratch\n")
     (folder_root / "good/e.png").write_bytes((folder_root / "good/a.png").read_bytes())
     pack(load_dataset("folder", folder_root, None, supervision), str(tmp_path / "set"))
     dataset = load_dataset("shards", tmp_path / "set")
-    records = list(dataset.records)
-    assert [record.name for record in records] == ["dent/c", "good/a", "good/b", "good/e", "scratch/d"]
-    assert dataset.records.equal_files() == [(1, 3)]
+    items = list(dataset.items)
+    assert [item.name for item in items] == ["dent/c", "good/a", "good/b", "good/e", "scratch/d"]
+    assert dataset.items.equal_files() == [(1, 3)]
     for split in ("train", "val", "test"):
-        assert list(dataset.of_split(split)) == [r for r in records if r.split == split]
-        assert dataset.of_split(split).labels().tolist() == [r.label for r in records if r.split == split]
-    assert dataset.records.unlocalized().tolist() == [is_unlocalized(record) for record in records]
-    assert {records[index].shape for index in dataset.records.shapes().values()} == {r.shape for r in records}
-    assert list(dataset.records.identities()) == [record.identity() for record in records]
-    assert list(dataset.records[1:3]) == records[1:3]
-    assert dataset.records[-1] == records[-1]
+        assert list(dataset.of_split(split)) == [r for r in items if r.split == split]
+        assert dataset.of_split(split).labels().tolist() == [r.label for r in items if r.split == split]
+    assert dataset.items.unlocalized().tolist() == [is_unlocalized(item) for item in items]
+    assert {items[index].shape for index in dataset.items.shapes().values()} == {r.shape for r in items}
+    assert list(dataset.items.identities()) == [item.identity() for item in items]
+    assert list(dataset.items[1:3]) == items[1:3]
+    assert dataset.items[-1] == items[-1]
     with pytest.raises(IndexError):
-        dataset.records[5]
+        dataset.items[5]
     assert dataset.assigned() is dataset
 
 

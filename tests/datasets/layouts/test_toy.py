@@ -53,9 +53,9 @@ def test_written_set_is_read_back(tmp_path, classes):
     dataset = load_dataset("toy", out)
     assert dataset.classes == (("good", "defect") if classes == 2 else ("good", "scratch", "spot", "stain"))
     for split in ("train", "val", "test"):
-        assert {record.label for record in dataset.of_split(split)} == set(range(classes))
-    record = next(record for record in dataset.records if record.name.endswith("00005"))
-    made, found = make_sample(5, seed=3, size=32, classes=classes), read(record)
+        assert {item.label for item in dataset.of_split(split)} == set(range(classes))
+    item = next(item for item in dataset.items if item.name.endswith("00005"))
+    made, found = make_sample(5, seed=3, size=32, classes=classes), read(item)
     assert (found.name, found.label) == (made.name, made.label)
     np.testing.assert_array_equal(found.image, made.image)
     np.testing.assert_array_equal(found.mask, made.mask)
@@ -76,9 +76,9 @@ def test_a_set_is_replaced_only_when_asked_and_as_a_whole(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         write_toy(out, 20, size=32, overwrite=True, progress=interrupt)
     assert list(tmp_path.iterdir()) == [out]
-    assert len(load_dataset("toy", out).records) == 18
+    assert len(load_dataset("toy", out).items) == 18
     write_toy(out, 20, size=32, overwrite=True)
-    assert len(load_dataset("toy", out).records) == 20
+    assert len(load_dataset("toy", out).items) == 20
 
 
 def test_missing_set_says_how_to_make_one(tmp_path):

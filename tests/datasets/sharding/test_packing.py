@@ -39,12 +39,12 @@ def heavy_root(tmp_path):
     return root
 
 
-def test_packed_records_are_those_of_the_files(folder_root, out):
+def test_packed_items_are_those_of_the_files(folder_root, out):
     files = load_dataset("folder", folder_root)
     pack(files, out)
     shards = load_dataset("shards", out)
     assert shards.classes == files.classes
-    for one, other in zip(files.records, shards.records, strict=True):
+    for one, other in zip(files.items, shards.items, strict=True):
         known = {"shape": read(one).image.shape, "digests": read_files(one).digests()}
         packed = {"image_file": other.image_file, "mask_file": other.mask_file}
         assert replace(one, **known, **packed) == other
@@ -56,7 +56,7 @@ def test_shards_are_alike_and_always_the_same(heavy_root, tmp_path):
     index = pack(dataset, str(tmp_path / "one"), shard_mb=1)
     assert [shard.name for shard in index.shards] == [f"train-0000{n}-of-00002.tfrecord" for n in (0, 1)]
     for number in range(2):
-        rows = index.records.rows[index.records.rows["shard"] == number]
+        rows = index.items.rows[index.items.rows["shard"] == number]
         labels = rows["label"][np.argsort(rows["offset"])].tolist()
         assert Counter(labels) == {0: 8, 1: 2}
         assert labels != sorted(labels) != labels[::-1]
@@ -92,12 +92,12 @@ def test_a_pack_that_stops_half_way_cannot_be_read_or_mixed_up(folder_root, out)
         with pytest.raises(StopIteration):
             pack(dataset, out, overwrite=overwrite, advance=lambda: next(steps))  # noqa: B023
         if overwrite and not file_systems.is_url(out):
-            assert len(load_dataset("shards", out).records) == 4
+            assert len(load_dataset("shards", out).items) == 4
         else:
             with pytest.raises(DatasetError, match=r"index.json does not exist"):
                 load_dataset("shards", out)
         pack(dataset, out, overwrite=overwrite and not file_systems.is_url(out))
-        assert len(load_dataset("shards", out).records) == 4
+        assert len(load_dataset("shards", out).items) == 4
 
 
 def test_shards_are_replaced_only_on_request(heavy_root, folder_root, out):
@@ -105,9 +105,9 @@ def test_shards_are_replaced_only_on_request(heavy_root, folder_root, out):
     dataset = load_dataset("folder", folder_root)
     with pytest.raises(DatasetError, match=rf"{re.escape(out)} exists.*--overwrite"):
         pack(dataset, out)
-    assert len(load_dataset("shards", out).records) == 20
+    assert len(load_dataset("shards", out).items) == 20
     pack(dataset, out, overwrite=True)
-    assert len(load_dataset("shards", out).records) == 4
+    assert len(load_dataset("shards", out).items) == 4
     assert file_systems.size(file_systems.join(out, "train-00001-of-00002.tfrecord")) is None
 
 
@@ -125,7 +125,7 @@ def test_shards_can_be_packed_again_elsewhere_only(folder_root, out):
     with pytest.raises(DatasetError, match="holds the shards"):
         pack(shards, out, overwrite=True)
     pack(shards, f"{out}-copy")
-    for one, other in zip(shards.records, load_dataset("shards", f"{out}-copy").records, strict=True):
+    for one, other in zip(shards.items, load_dataset("shards", f"{out}-copy").items, strict=True):
         assert read_files(one) == read_files(other)
 
 
@@ -143,17 +143,17 @@ def test_supervision_and_thresholds_survive(folder_root, out, tmp_path):
     supervision.write_text("box dent\nlabel scratch\n")
     (folder_root / "splits.txt").write_text("train good\ntrain dent\ntrain scratch\n")
     pack(load_dataset("folder", folder_root, None, supervision), out)
-    dent, _, _, scratch = load_dataset("shards", out).records
+    dent, _, _, scratch = load_dataset("shards", out).items
     assert (dent.supervision, dent.mask_threshold) == ("box", None)
     assert (read(dent).mask > 0).sum() == 6
     assert (scratch.supervision, scratch.mask_file) == ("label", None)
     pack(load_dataset("folder", folder_root, mask_threshold=127), f"{out}-cut")
-    dent, *_ = load_dataset("shards", f"{out}-cut").records
+    dent, *_ = load_dataset("shards", f"{out}-cut").items
     assert (dent.supervision, dent.mask_threshold) == ("mask", 127)
-    (recut, *_) = load_dataset("shards", f"{out}-cut", mask_threshold=20).records
+    (recut, *_) = load_dataset("shards", f"{out}-cut", mask_threshold=20).items
     assert (recut.mask_threshold, recut.digests) == (20, None)  # to be read again
     pack(load_dataset("folder", folder_root, invert_masks=True), f"{out}-inverted")
-    dent, *_ = load_dataset("shards", f"{out}-inverted").records
+    dent, *_ = load_dataset("shards", f"{out}-inverted").items
     assert (read(dent).mask == 0).sum() == 6
 
 

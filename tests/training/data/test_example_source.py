@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datasets.sample import Record, Sample
+from datasets.sample import DataSetItem, Sample
 from segdec.config import InputConfig
 from segdec.errors import ConfigError
 from training.data.array_cache import ArrayCache
@@ -16,20 +16,20 @@ TILES = {"policy": "tile", "height": 16, "width": 24}
 def make_source(shapes, cache_mb=10, unmasked=(), **geometry):
     """Photograph 0 is good, the others have a defect in the first pixel."""
     reads = []
-    records = [
-        Record(f"r{i}", None, Path("mask") if i and i not in unmasked else None, int(i > 0), f"r{i}")
+    items = [
+        DataSetItem(f"r{i}", None, Path("mask") if i and i not in unmasked else None, int(i > 0), f"r{i}")
         for i in range(len(shapes))
     ]
 
-    def read(record):
-        index = records.index(record)
+    def read(item):
+        index = items.index(item)
         reads.append(index)
         image = np.full((*shapes[index], 1), index, np.uint8)
         mask = np.zeros(shapes[index], np.uint8)
         mask[0, 0] = 255
-        return Sample(record.name, image, mask if record.mask_file else None, record.label)
+        return Sample(item.name, image, mask if item.mask_file else None, item.label)
 
-    return PhotographSource(records, read, InputConfig(**geometry), 1, ArrayCache(cache_mb)), reads
+    return PhotographSource(items, read, InputConfig(**geometry), 1, ArrayCache(cache_mb)), reads
 
 
 def test_examples_are_prepared_as_for_inference():
@@ -45,10 +45,10 @@ def test_examples_are_prepared_as_for_inference():
 
 def test_boxes_and_labels_are_not_drawn_masks():
     source, _ = make_source([(20, 38)] * 4, unmasked=[2], **TILES)
-    source.records[3] = replace(source.records[3], supervision="box")
+    source.items[3] = replace(source.items[3], supervision="box")
     assert [source.has_drawn_mask(index) for index in range(4)] == [False, True, False, False]
     photographs, _ = make_source([(20, 38)] * 3, **TILES)
-    photographs.records[2] = replace(photographs.records[2], supervision="box")
+    photographs.items[2] = replace(photographs.items[2], supervision="box")
     tiles = TileSource(photographs, InputConfig(**TILES), 8)
     assert [index for index in range(len(tiles)) if tiles.has_drawn_mask(index)] == [4]
 

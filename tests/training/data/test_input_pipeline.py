@@ -81,7 +81,7 @@ def test_a_batch_can_be_read_again_with_its_names(make, data):
     plain = AugmentationConfig(shift=0.1)
     names, batch = make(augmentation=plain).global_batch(0, 4)
     check_equal(batch, collect(make(augmentation=plain).batches(0, 3, 4))[0])
-    labels = {record.name: record.label for record in data.dataset.records}
+    labels = {item.name: item.label for item in data.dataset.items}
     assert [labels[name] for name in names] == batch["label"].tolist()
     first, part = make(augmentation=plain).global_batch(0, 4, 3)
     assert first == names[:3]
@@ -111,7 +111,7 @@ def test_targets_follow_the_augmented_mask(make, config, data):
 @pytest.mark.parametrize("unmasked", [2, 99])
 def test_the_mask_is_trained_on_known_masks(tiny_experiment, data, tmp_path, unmasked):
     """Photographs without a mask wait for the decision, whose stages draw them as all others."""
-    defective = [record.name for record in data.dataset.of_split("train") if record.label]
+    defective = [item.name for item in data.dataset.of_split("train") if item.label]
     names, path = set(defective[:unmasked]), tmp_path / "supervision.txt"
     path.write_text("".join(f"label {name}\n" for name in names))
     config = load_experiment(tiny_experiment, ["--data.supervision", str(path)])

@@ -13,9 +13,9 @@ pytest.importorskip("tensorflow")
 from datasets import check_cache, file_systems, near_duplicates
 from datasets.layouts.toy import write_toy
 from datasets.loading import load_dataset
-from datasets.sample import Record
+from datasets.sample import DataSetItem
+from datasets.sharding.item_table import ItemTable, PackedItem
 from datasets.sharding.packing import pack
-from datasets.sharding.record_table import PackedRecord, RecordTable
 from datasets.sharding.shard_index import PackedShard, ShardIndex, write_index
 from segdec.artifact import TrainingPhotographs
 from segdec.errors import DatasetError
@@ -64,9 +64,9 @@ def test_masks_can_be_dilated_before_they_are_scaled(load):
     """The examples then hold the dilated masks; otherwise masks are dilated after augmentation."""
     flags = [*SMALL, "--target.dilation-px", "7", "--target.dilation-shape", "square"]
     plain, grown = (load_run_data(load(*flags, "--target.dilation-at", at)) for at in ("input", "photograph"))
-    for index, record in enumerate(plain.dataset.of_split("train")):
-        if record.label:
-            mask = read_mask(record.mask_file)
+    for index, item in enumerate(plain.dataset.of_split("train")):
+        if item.label:
+            mask = read_mask(item.mask_file)
             expected = cv2.dilate(mask, np.ones((7, 7), np.uint8))
             np.testing.assert_array_equal(plain.examples[index].mask, prepare_mask(mask, plain.model.input))
             np.testing.assert_array_equal(
@@ -109,21 +109,21 @@ def test_shards_are_not_read_at_the_start(load, packed, monkeypatch):
 
 
 def test_index_of_shards_needs_little_memory(load, tmp_path):
-    """An object for each record would need ten times as much."""
+    """An object for each item would need ten times as much."""
     count, image, shape = 10_000, Path("image"), (512, 1408, 1)
 
     def packed(number):
         digests, split = (f"{number:064x}",), "train" if number % 5 else "val"
         files, label = (image, None if number % 8 else image), int(number % 8 == 0)
         name, both = f"line/{number:09}", digests + digests * label
-        record = Record(name, *files, label, str(number), split, shape=shape, digests=both)
-        return PackedRecord(record, shard=0, offset=number, bytes=1)
+        item = DataSetItem(name, *files, label, str(number), split, shape=shape, digests=both)
+        return PackedItem(item, shard=0, offset=number, bytes=1)
 
     (tmp_path / "all.tfrecord").write_bytes(bytes(count))
     shards = (PackedShard(name="all.tfrecord", bytes=count),)
     write_index(
         str(tmp_path),
-        ShardIndex(("good", "defect"), shards, RecordTable.from_records(map(packed, range(count)))),
+        ShardIndex(("good", "defect"), shards, ItemTable.from_items(map(packed, range(count)))),
     )
     config = load(*from_shards(str(tmp_path)))
     config = config.model_copy(update={"data": config.data.model_copy(update={"splits": None})})
@@ -131,7 +131,7 @@ def test_index_of_shards_needs_little_memory(load, tmp_path):
     data = load_run_data(config)
     held, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert len(data.dataset.records) == count
+    assert len(data.dataset.items) == count
     assert held < 200 * count
     assert peak < 600 * count
 
@@ -192,7 +192,7 @@ def test_broken_files_are_reported_at_once_or_skipped_and_listed(load, toy_root,
         assert word in str(error.value)
     config = load(*at(root), "--data.skip-broken")
     data = load_run_data(config)
-    assert not {record.name for record in data.dataset.records} & set(names)
+    assert not {item.name for item in data.dataset.items} & set(names)
     folder = RunFolder.open(config, data, fresh=False)
     folder.close()
     listed = (folder.path / "left_out.txt").read_text()
@@ -217,7 +217,7 @@ def test_duplicates_in_two_splits(load, toy_root, tmp_path, monkeypatch, capsys,
         for source in (at(root), from_shards(url)):
             with pytest.raises(DatasetError, match=r"1 picture is in different splits") as error:
                 load_run_data(load(*source))
-            assert all(f"{record.name} (" in str(error.value) for record in (one, other))
+            assert all(f"{item.name} (" in str(error.value) for item in (one, other))
         assert load_run_data(load(*at(root), *allow))
         return
     data = load_run_data(load(*at(root)))
@@ -238,7 +238,7 @@ def test_with_folds_and_a_test_split_near_duplicates_are_searched_once(load, tin
     flags = ["--network.encoder", tiny_encoder, "--network.heads", "2"]
     flags += [f"--augmentation.{name}=0" for name in ("brightness", "contrast", "shift", "noise")]
     data = load_run_data(load(*flags))
-    assert {record.split for record in data.dataset.records} == {"train", "test"}
+    assert {item.split for item in data.dataset.items} == {"train", "test"}
     assert near_duplicates._search.cache_info().misses == 1
 
 
@@ -252,7 +252,7 @@ def test_settings_of_the_data_take_effect(load, tmp_path):
     flags = [*at(root), "--data.mask-threshold", "50"]
     data = load_run_data(load(*flags, "--data.merge-defects"))
     assert data.model.classes == ("good", "defect")
-    assert {record.mask_threshold for record in data.dataset.records if record.label} == {50}
+    assert {item.mask_threshold for item in data.dataset.items if item.label} == {50}
     keep_lines(root / "splits.txt", lambda line: not line.startswith("train") or "good/" in line)
     with pytest.raises(DatasetError, match=r"\(scratch, spot, stain\).*data.merge_defects = true"):
         load_run_data(load(*flags, "--augmentation.synthetic", "1"))
@@ -282,5 +282,5 @@ def test_each_split_needs_good_images_and_defective_or_synthetic_ones(
     with pytest.raises(DatasetError, match=expected):
         load_run_data(load(*flags, "--augmentation.transplant", "1"))
     data = load_run_data(load(*flags, *synthetic))
-    assert not any(record.label for record in data.dataset.of_split(split))
+    assert not any(item.label for item in data.dataset.of_split(split))
     assert data.model.classes == ("good", "defect")

@@ -3,7 +3,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from datasets.sample import Record, Sample, is_unlocalized
+from datasets.sample import DataSetItem, Sample, is_unlocalized
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from training.data.array_cache import ArrayCache
 from training.data.synthetic_validation import synthetic_validation
@@ -19,12 +19,12 @@ def photographs(tmp_path):
     images = {name: random.integers(90, 130, (48, 40, 1)).astype(np.uint8) for name in names}
     reads = Counter()
 
-    def read(record):
-        reads[record.name] += 1
-        return Sample(record.name, images[record.name], None, record.label)
+    def read(item):
+        reads[item.name] += 1
+        return Sample(item.name, images[item.name], None, item.label)
 
-    records = tuple(Record(name, tmp_path / f"{name}.png", None, 0, name, "val") for name in names)
-    return records, read, reads
+    items = tuple(DataSetItem(name, tmp_path / f"{name}.png", None, 0, name, "val") for name in names)
+    return items, read, reads
 
 
 @pytest.fixture
@@ -36,15 +36,15 @@ def model():
 
 
 def test_each_good_photograph_gets_a_copy_with_a_defect(photographs, model):
-    records, read, _ = photographs
-    judged = synthetic_validation(records, read, model, 0, ArrayCache(1))
-    assert judged.records[:COUNT] == list(records)
-    copies = judged.records[COUNT:]
-    assert [copy.name for copy in copies] == [f"{record.name} + synthetic defect" for record in records]
-    for record, copy in zip(records, copies, strict=True):
-        assert (copy.label, copy.group, copy.split) == (1, record.group, "val")
+    items, read, _ = photographs
+    judged = synthetic_validation(items, read, model, 0, ArrayCache(1))
+    assert judged.items[:COUNT] == list(items)
+    copies = judged.items[COUNT:]
+    assert [copy.name for copy in copies] == [f"{item.name} + synthetic defect" for item in items]
+    for item, copy in zip(items, copies, strict=True):
+        assert (copy.label, copy.group, copy.split) == (1, item.group, "val")
         assert not is_unlocalized(copy)
-        assert judged.read(record).image is read(record).image
+        assert judged.read(item).image is read(item).image
         sample = judged.read(copy)
         assert (sample.name, sample.label, sample.supervision) == (copy.name, 1, "mask")
         assert sample.image.shape == (32, 64, 1)  # as the network sees it
@@ -53,21 +53,21 @@ def test_each_good_photograph_gets_a_copy_with_a_defect(photographs, model):
 
 
 def test_copies_are_reproducible_and_cached(photographs, model):
-    records, read, reads = photographs
+    items, read, reads = photographs
 
     def images(validation):
-        return [validation.read(record).image for record in validation.records]
+        return [validation.read(item).image for item in validation.items]
 
-    one = synthetic_validation(records, read, model, 0, ArrayCache(1))
+    one = synthetic_validation(items, read, model, 0, ArrayCache(1))
     first, counted = images(one), reads.total()
     np.testing.assert_equal(images(one), first)
     assert reads.total() == counted
-    np.testing.assert_equal(images(synthetic_validation(records, read, model, 0, ArrayCache(0))), first)
-    others = images(synthetic_validation(records, read, model, 1, ArrayCache(0)))
+    np.testing.assert_equal(images(synthetic_validation(items, read, model, 0, ArrayCache(0))), first)
+    others = images(synthetic_validation(items, read, model, 1, ArrayCache(0)))
     assert any((ours != theirs).any() for ours, theirs in zip(first, others, strict=True))
 
 
 def test_real_defects_need_no_synthetic_ones(photographs, model):
-    records, read, _ = photographs
-    defective = Record("dent/0", records[0].image_file, records[0].image_file, 1, "dent/0", "val")
-    assert synthetic_validation((*records, defective), read, model, 0, ArrayCache(1)) is None
+    items, read, _ = photographs
+    defective = DataSetItem("dent/0", items[0].image_file, items[0].image_file, 1, "dent/0", "val")
+    assert synthetic_validation((*items, defective), read, model, 0, ArrayCache(1)) is None

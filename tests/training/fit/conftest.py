@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from datasets.checking import CheckedDataset, CheckedPhotograph
-from datasets.sample import Dataset, Record
+from datasets.sample import Dataset, DataSetItem
 from training.fit.dataset_profile import DatasetProfile, ProfiledDataset
 
 PROFILE = DatasetProfile(
@@ -47,14 +47,14 @@ def profiled_of():
             for place, (label, *split) in enumerate(labels):
                 name = f"part_{number:03d}/{place}"
                 file = Path(f"{name}.png")
-                record = Record(
+                item = DataSetItem(
                     name, file, file if label else None, label, f"part_{number:03d}", *(split or [None])
                 )
-                photographs.append(CheckedPhotograph(record, 64, 64, 1, label, digest=name))
-        records = tuple(photograph.record for photograph in photographs)
-        counts = tuple(sum(record.label == label for record in records) for label in range(len(classes)))
+                photographs.append(CheckedPhotograph(item, 64, 64, 1, label, digest=name))
+        items = tuple(photograph.item for photograph in photographs)
+        counts = tuple(sum(item.label == label for item in items) for label in range(len(classes)))
         profile = replace(PROFILE, classes=classes, counts=counts, own_split=own_split, groups=len(groups))
-        checked = CheckedDataset(Dataset(classes, records), tuple(photographs))
+        checked = CheckedDataset(Dataset(classes, items), tuple(photographs))
         connected = [tuple(photographs[place] for place in same) for same in duplicates]
         return ProfiledDataset(profile, checked, connected, ())
 

@@ -64,7 +64,7 @@ def test_a_class_of_two_parts_joins_the_others(profiled_of):
     merged = merge_defects(profiled, "scratch: fewer than 3 parts")
     assert merged.profile.counts == (9, 7)
     assert merged.profile.merged
-    assert {photograph.record.label for photograph in merged.checked.photographs} == {0, 1}
+    assert {photograph.item.label for photograph in merged.checked.photographs} == {0, 1}
     assert (
         merged.notes[-1] == "scratch: fewer than 3 parts: all defects become one class (data.merge_defects)"
     )
@@ -78,10 +78,10 @@ def test_what_was_read_is_not_read_again(tmp_path, monkeypatch):
     profiled = survey_folder(root)
     store_checks(profiled, CheckCache(tmp_path / "checked", str(root), "settings"))
     known = CheckCache(tmp_path / "checked", str(root), "settings")
-    assert all(known.find(known.state(record)) for record in load_dataset("folder", root).records)
+    assert all(known.find(known.state(item)) for item in load_dataset("folder", root).items)
     os.utime(root / "good" / "00000.png", (hours_ago, hours_ago))
-    records = load_dataset("folder", root).records
-    assert [record.name for record in records if not known.find(known.state(record))] == ["good/00000"]
+    items = load_dataset("folder", root).items
+    assert [item.name for item in items if not known.find(known.state(item))] == ["good/00000"]
 
 
 def test_what_cannot_be_used_is_left_out_where_that_is_said(tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datasets.sample import Record
+from datasets.sample import DataSetItem
 from segdec.encoders import ENCODERS
 from segdec.errors import ConfigError
 from tests.torch_files import encode
@@ -124,18 +124,18 @@ def test_the_time_for_a_comparison():
 
 def test_photographs_of_all_folds_are_compared():
     labels = [1] * 6 + [0] * 30
-    records = [
-        Record(str(number), Path("a.png"), None, label, str(number), "train", fold=1 + number % 3)
+    items = [
+        DataSetItem(str(number), Path("a.png"), None, label, str(number), "train", fold=1 + number % 3)
         for number, label in enumerate(labels)
     ]
     for number, good, defective in ((8, 4, 4), (20, 14, 6), (99, 30, 6)):
-        picked = pick_photographs(records, number, seed=1)
-        counts = Counter((record.label, record.fold) for record in picked)
+        picked = pick_photographs(items, number, seed=1)
+        counts = Counter((item.label, item.fold) for item in picked)
         assert sum(counts[0, fold] for fold in (1, 2, 3)) == good
         assert sum(counts[1, fold] for fold in (1, 2, 3)) == defective
         assert min(counts.values()) >= 1
-    few_good = [record for record in records if record.label or int(record.name) < 9]
-    assert Counter(record.label for record in pick_photographs(few_good, 8, seed=1)) == {1: 5, 0: 3}
+    few_good = [item for item in items if item.label or int(item.name) < 9]
+    assert Counter(item.label for item in pick_photographs(few_good, 8, seed=1)) == {1: 5, 0: 3}
 
 
 @pytest.fixture
@@ -152,8 +152,8 @@ def choose(profiled_of, monkeypatch, tmp_path):
         measured.append(name)
         return milliseconds.get(name, 40.0)
 
-    def train(config, records, *_):
-        trained.append((config.network.encoder, len(records)))
+    def train(config, items, *_):
+        trained.append((config.network.encoder, len(items)))
         return precisions[config.network.encoder], 200
 
     monkeypatch.setattr(command, "measure_serving", measure)

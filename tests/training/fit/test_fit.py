@@ -267,7 +267,7 @@ def test_photographs_without_a_line_in_the_split_file_are_left_out(toy_root, tmp
     profiled, split = _split(
         _profile(FitOptions(root=toy_root, splits=tmp_path / "train.txt")), with_folds=False
     )
-    assert {photograph.record.name for photograph in profiled.checked.photographs} == {
+    assert {photograph.item.name for photograph in profiled.checked.photographs} == {
         line.split()[1] for line in lines
     }
     assert profiled.profile.own_split

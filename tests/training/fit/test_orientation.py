@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 import pytest
 
-from datasets.sample import Record
+from datasets.sample import DataSetItem
 from tests.marks import slow_case
 from training.config import ExperimentConfig
 from training.fit.dataset_profile import Orientation
@@ -42,10 +42,12 @@ def test_orientation_follows_from_distances_to_rotated_copies(
     directions = random.permutation(np.resize(degrees, 24))
     for number, direction in enumerate(directions):
         cv2.imwrite(str(tmp_path / f"{number}.png"), photograph(random, direction, height))
-    records = [
-        Record(str(number), tmp_path / f"{number}.png", None, 0, str(number), "train", fold=number % 3 + 1)
+    items = [
+        DataSetItem(
+            str(number), tmp_path / f"{number}.png", None, 0, str(number), "train", fold=number % 3 + 1
+        )
         for number in range(24)
     ]
     network = {"preset": "mobilenet", "encoder": tiny_encoder, "heads": 0, "memory": 50}
     config = ExperimentConfig(encoder_weights=str(tiny_encoder_weights), network=network)
-    assert detect_orientation(config, ("good", "defect"), records) is orientation
+    assert detect_orientation(config, ("good", "defect"), items) is orientation

@@ -21,12 +21,12 @@ def test_parts_are_divided_60_20_20(profiled_of):
 def test_groups_and_near_duplicates_are_not_divided(profiled_of):
     groups = [[(0,), (0,), (1,)] for _ in range(20)] + [GOOD] * 20
     profiled = profiled_of(groups, duplicates=[(60, 61, 62, 63)])
-    records = split_dataset(profiled).dataset.records
+    items = split_dataset(profiled).dataset.items
     splits = {}
-    for record in records:
-        splits.setdefault(record.group, set()).add(record.split)
+    for item in items:
+        splits.setdefault(item.group, set()).add(item.split)
     assert all(len(found) == 1 for found in splits.values())
-    assert len({record.split for record in records[60:64]}) == 1
+    assert len({item.split for item in items[60:64]}) == 1
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_few_defects_go_where_they_count_most(profiled_of, defects, expected, ev
 def test_the_split_of_the_data_set_is_kept(profiled_of):
     groups = [[(0, "train")], [(1, "train")], [(0, "val")], [(1, "val")], [(0, "test")], [(1, "test")]]
     division = split_dataset(profiled_of(groups, own_split=True))
-    assert [record.split for record in division.dataset.records] == [labels[0][1] for labels in groups]
+    assert [item.split for item in division.dataset.items] == [labels[0][1] for labels in groups]
     assert division.reasons[0] == "the split of the data set"
 
 
@@ -60,7 +60,7 @@ def test_a_validation_without_defects_is_made_anew_and_the_test_stays(profiled_o
     groups = [[(0, "train")]] * 8 + [[(1, "train")]] * 4 + [[(0, "val")]] * 2 + [[(1, "test")], [(0, "test")]]
     division = split_dataset(profiled_of(groups, own_split=True))
     assert division.defective == (3, 1, 1)
-    assert [record.split for record in division.dataset.records][-2:] == ["test", "test"]
+    assert [item.split for item in division.dataset.items][-2:] == ["test", "test"]
     assert "val has 2 and 0: too few" in division.reasons[1]
 
 
@@ -93,13 +93,13 @@ def test_identical_photographs_are_one_part(profiled_of):
 def test_all_photographs_train_in_folds_of_good_and_defective_parts(profiled_of):
     groups = [[(0,), (0,), (1,)] for _ in range(20)] + [GOOD] * 20
     division = split_dataset(profiled_of(groups, duplicates=[(60, 61, 62)]), with_folds=True)
-    records = division.dataset.records
+    items = division.dataset.items
     assert division.folds == 3
     assert (division.good, division.defective) == ((60, 0, 0), (20, 0, 0))
-    assert {(record.split, record.fold) for record in records} == {("train", fold) for fold in (1, 2, 3)}
-    by_group = {record.group: record.fold for record in records}
-    assert all(record.fold == by_group[record.group] for record in records)
-    assert len({record.fold for record in records[60:63]}) == 1
+    assert {(item.split, item.fold) for item in items} == {("train", fold) for fold in (1, 2, 3)}
+    by_group = {item.group: item.fold for item in items}
+    assert all(item.fold == by_group[item.group] for item in items)
+    assert len({item.fold for item in items[60:63]}) == 1
     assert division.evaluated == "train"
     assert "20 defective photographs in the folds" in division.reasons[-1]
 
@@ -121,9 +121,9 @@ def test_the_test_of_the_data_set_stays_apart_from_the_folds(profiled_of):
 def test_near_duplicates_in_the_test_of_the_data_set_stay_there(profiled_of, with_folds):
     groups = [[(label, split)] for label in (0, 1) for split in ("train", "val", "test") for _ in range(4)]
     profiled = profiled_of(groups, own_split=True, duplicates=[(0, 1, 8)])
-    records = split_dataset(profiled, with_folds=with_folds).dataset.records
-    assert records[8].split == "test"
-    assert records[0].fold == records[1].fold
+    items = split_dataset(profiled, with_folds=with_folds).dataset.items
+    assert items[8].split == "test"
+    assert items[0].fold == items[1].fold
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ def evaluation(predictor, mixed):
     return evaluate([(predictor, mixed[0])], mixed[1], batch_size=2, progress=False)
 
 
-def test_rows_hold_truth_and_answer_in_the_order_of_the_records(evaluation, mixed):
-    records, _ = mixed
-    assert [result.name for result in evaluation.results] == [record.name for record in records]
+def test_rows_hold_truth_and_answer_in_the_order_of_the_items(evaluation, mixed):
+    items, _ = mixed
+    assert [result.name for result in evaluation.results] == [item.name for item in items]
     found = evaluation.results[2]
     assert (found.true_label, found.predicted_label, found.outcome) == ("defect", "defect", "correct")
     assert (found.split, found.group, found.threshold) == ("test", "defect/found", 0.5)
@@ -45,12 +45,12 @@ def test_true_regions_are_held_against_the_mask(evaluation):
 
 @pytest.mark.parametrize("supervision", ["box", "label"])
 def test_boxes_are_no_truth_for_pixels(predictor, mixed, evaluation, supervision):
-    records, read = mixed
+    items, read = mixed
 
-    def read_boxed(record):
-        return replace(read(record), supervision=supervision if record.label else "mask")
+    def read_boxed(item):
+        return replace(read(item), supervision=supervision if item.label else "mask")
 
-    result = evaluate([(predictor, records)], read_boxed, progress=False)
+    result = evaluate([(predictor, items)], read_boxed, progress=False)
     assert [result.pixels is None for result in result.results] == [False, False, True, True, True]
     assert result.metrics.pixel_images == 2
     assert result.metrics.aupro is result.metrics.pixel_average_precision is None
@@ -58,15 +58,15 @@ def test_boxes_are_no_truth_for_pixels(predictor, mixed, evaluation, supervision
 
 
 def test_ignored_pixels_do_not_count(predictor, mixed, evaluation):
-    records, read = mixed
-    ignored = np.zeros(read(records[0]).image.shape[:2], np.uint8)
+    items, read = mixed
+    ignored = np.zeros(read(items[0]).image.shape[:2], np.uint8)
     ignored[4:20, 12:28] = 255  # the cell and its surroundings
 
-    def read_ignored(record):
-        sample = read(record)
+    def read_ignored(item):
+        sample = read(item)
         return replace(sample, ignored=ignored, mask=sample.mask if sample.mask is None else 0 * sample.mask)
 
-    result = evaluate([(predictor, records)], read_ignored, progress=False)
+    result = evaluate([(predictor, items)], read_ignored, progress=False)
     assert [each.pixels for each in result.results] == [*[PixelCounts()] * 4, None]
     assert [each.score for each in result.results] == [each.score for each in evaluation.results]
     counted = [each.mask_scores.to_arrays()["background"].sum() for each in (evaluation, result)]
@@ -75,7 +75,7 @@ def test_ignored_pixels_do_not_count(predictor, mixed, evaluation):
 
 def test_no_more_than_a_batch_is_read_ahead(make_predictor, mixed):
     predictor = make_predictor("defect")
-    records, read = mixed
+    items, read = mixed
     seen, most = [], []
     predict = predictor.predict
 
@@ -84,46 +84,44 @@ def test_no_more_than_a_batch_is_read_ahead(make_predictor, mixed):
         return predict(images, **options)
 
     predictor.predict = count_before_predicting
-    evaluate(
-        [(predictor, records)], lambda each: seen.append(each) or read(each), batch_size=2, progress=False
-    )
+    evaluate([(predictor, items)], lambda each: seen.append(each) or read(each), batch_size=2, progress=False)
     assert most == [2, 2, 1]
     assert predictor.engine.largest_batch == 2
 
 
 def test_a_pool_reads_several_at_a_time_and_changes_nothing(predictor, make_samples):
-    records, read = make_samples(*((f"good/{i}", 0, 40 + 20 * i, False) for i in range(8)))
+    items, read = make_samples(*((f"good/{i}", 0, 40 + 20 * i, False) for i in range(8)))
     meeting = threading.Barrier(2, timeout=60.0)
 
-    def read_shard_files(record):
+    def read_shard_files(item):
         meeting.wait()
-        return read(record)
+        return read(item)
 
-    alone = evaluate([(predictor, records)], read, batch_size=3, progress=False)
+    alone = evaluate([(predictor, items)], read, batch_size=3, progress=False)
     pool = ReadingPool(2)
-    together = evaluate([(predictor, records)], read_shard_files, batch_size=3, progress=False, pool=pool)
+    together = evaluate([(predictor, items)], read_shard_files, batch_size=3, progress=False, pool=pool)
     assert together.results == alone.results
     assert together.metrics == alone.metrics
 
 
 def test_several_classes_count_a_wrong_class_apart_from_a_miss(make_predictor, make_samples):
-    records, read = make_samples(
+    items, read = make_samples(
         ("a", 0, None, False), ("b", 1, 220, True), ("c", 2, 220, True), ("d", 2, 100, True)
     )
-    result = evaluate([(make_predictor("scratch", "stain"), records)], read, progress=False)
+    result = evaluate([(make_predictor("scratch", "stain"), items)], read, progress=False)
     outcomes = [result.outcome for result in result.results]
     assert outcomes == ["correct", "correct", "wrong class", "false negative"]
     assert result.metrics.confusion == ((1, 0, 0), (0, 1, 0), (1, 1, 0))
     assert (result.metrics.errors, result.metrics.label_accuracy) == (1, 0.5)
 
 
-def test_no_records_give_figures_without_values(predictor):
-    result = evaluate([(predictor, [])], lambda record: record, progress=False)
+def test_no_items_give_figures_without_values(predictor):
+    result = evaluate([(predictor, [])], lambda item: item, progress=False)
     assert result.results == ()
     assert (result.metrics.images, result.metrics.average_precision, result.metrics.errors) == (0, None, 0)
 
 
 def test_unknown_class_is_refused_before_anything_is_read(predictor, make_samples):
-    records, _ = make_samples(("a", 1, None, True), ("b", 3, None, True))
+    items, _ = make_samples(("a", 1, None, True), ("b", 3, None, True))
     with pytest.raises(DatasetError, match=r"'b' with class 3.*Expected 0 to 1 \(good, defect\)"):
-        evaluate([(predictor, records)], lambda _: pytest.fail("was read"), progress=False)
+        evaluate([(predictor, items)], lambda _: pytest.fail("was read"), progress=False)

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datasets.sample import Record, Sample
+from datasets.sample import DataSetItem, Sample
 from segdec.artifact.variants import Variant
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
 from segdec.engines import Logits
@@ -38,12 +38,12 @@ def predictor(*scores):
 
 
 def verifier(labels, *scores, force=False):
-    records = [Record(str(n), Path(f"{n}.png"), None, label, str(n)) for n, label in enumerate(labels)]
+    items = [DataSetItem(str(n), Path(f"{n}.png"), None, label, str(n)) for n, label in enumerate(labels)]
 
-    def read(record):
-        return Sample(record.name, np.full((8, 8, 1), int(record.name), np.uint8), None, record.label)
+    def read(item):
+        return Sample(item.name, np.full((8, 8, 1), int(item.name), np.uint8), None, item.label)
 
-    return Verifier(predictor(*scores), records, read, force=force)
+    return Verifier(predictor(*scores), items, read, force=force)
 
 
 def test_difference_is_measured_on_every_photograph():

@@ -9,7 +9,7 @@ import pytest
 from datasets.checking import CheckedPhotograph
 from datasets.layouts.toy import make_sample
 from datasets.near_duplicates import normalized_thumbnail
-from datasets.sample import Record
+from datasets.sample import DataSetItem
 from training.retrain.messages import describe_counts, describe_left_out
 from training.retrain.splitting import split_reviewed
 
@@ -19,9 +19,9 @@ SIDE = 48
 def photograph(name, split=None, *, group=None, label=0, digest=None, image=None):
     """One that was checked; a defective one without a mask."""
     file = Path(f"{name}.png")
-    record = Record(name, file, None, label, group or name, split, "label" if label else "mask")
+    item = DataSetItem(name, file, None, label, group or name, split, "label" if label else "mask")
     small = None if image is None else normalized_thumbnail(image)
-    return CheckedPhotograph(record, SIDE, SIDE, 1, label, digest or name, thumbnail=small)
+    return CheckedPhotograph(item, SIDE, SIDE, 1, label, digest or name, thumbnail=small)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_new_parts_train_validate_and_are_held_back(old):
     reviewed = [photograph(f"r{n}", label=n % 2) for n in range(50)]
     division = split_reviewed(old, reviewed)
     assert division == split_reviewed(old, reviewed)
-    labels = {one.record.name: one.record.label for one in reviewed}
+    labels = {one.item.name: one.item.label for one in reviewed}
     counts = Counter((split, labels[name]) for name, split in division.splits.items())
     for label in (0, 1):
         assert [counts[split, label] for split in ("train", "val", "test")] == [15, 5, 5]

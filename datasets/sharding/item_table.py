@@ -1,4 +1,4 @@
-"""The records of a set of shards as one table: 115 bytes and a name for each, on disk and in memory."""
+"""The items of a set of shards as one table: 115 bytes and a name for each, on disk and in memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, get_args
@@ -6,14 +6,14 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.sample import VALUES_ARE_CLASSES, Record, Split, Supervision, identity
+from datasets.sample import VALUES_ARE_CLASSES, DataSetItem, Split, Supervision, identity
 from datasets.shard_file import MASK, PHOTOGRAPH, ShardFile
 
 SPLITS: tuple[Split, ...] = get_args(Split)
 SUPERVISIONS: tuple[Supervision, ...] = get_args(Supervision)
 
 NO_THRESHOLD = -1
-"""Value in the column `mask_threshold` of a record without a threshold."""
+"""Value in the column `mask_threshold` of an item without a threshold."""
 
 CLASS_MASK = -2
 """Value in the column `mask_threshold` if the mask values are classes."""
@@ -37,27 +37,27 @@ _ROW = np.dtype(
 )
 
 
-class PackedRecord(NamedTuple):
-    """A record with split, shape and digests, and its place.
+class PackedItem(NamedTuple):
+    """An item with split, shape and digests, and its place.
 
     Attributes:
-        record: The record; its files may be elsewhere.
+        item: The item; its files may be elsewhere.
         shard: Number of its shard.
         offset: Start of its TFRecord in the shard, bytes.
         bytes: Length of the TFRecord with its frame.
     """
 
-    record: Record
+    item: DataSetItem
     shard: int
     offset: int
     bytes: int
 
 
-class RecordTable:
-    """Packed records sorted by name.
+class ItemTable:
+    """Packed items sorted by name.
 
     Args:
-        rows: One row for each record, of the type `_ROW`.
+        rows: One row for each item, of the type `_ROW`.
         text: Concatenated names, each followed by its group if that differs; UTF-8.
     """
 
@@ -66,27 +66,27 @@ class RecordTable:
         self._text = text
 
     @classmethod
-    def from_records(cls, packed: Iterable[PackedRecord]) -> "RecordTable":
-        """Builds the table of these records."""
-        ordered = sorted(packed, key=lambda entry: entry.record.name)
+    def from_items(cls, packed: Iterable[PackedItem]) -> "ItemTable":
+        """Builds the table of these items."""
+        ordered = sorted(packed, key=lambda entry: entry.item.name)
         rows, text = np.zeros(len(ordered), _ROW), bytearray()
-        for row, (record, *place) in zip(rows, ordered, strict=True):
-            name, (photograph, *mask) = record.name.encode(), record.digests or ()
-            text += name + (record.group.encode() if record.group != record.name else b"")
+        for row, (item, *place) in zip(rows, ordered, strict=True):
+            name, (photograph, *mask) = item.name.encode(), item.digests or ()
+            text += name + (item.group.encode() if item.group != item.name else b"")
             row["text_end"], row["name_bytes"] = len(text), len(name)
-            row["label"], row["split"] = record.label, SPLITS.index(record.split or "train")
-            row["supervision"] = SUPERVISIONS.index(record.supervision)
-            threshold = NO_THRESHOLD if record.mask_threshold is None else record.mask_threshold
-            row["mask_threshold"] = threshold if record.mask_values is None else CLASS_MASK
+            row["label"], row["split"] = item.label, SPLITS.index(item.split or "train")
+            row["supervision"] = SUPERVISIONS.index(item.supervision)
+            threshold = NO_THRESHOLD if item.mask_threshold is None else item.mask_threshold
+            row["mask_threshold"] = threshold if item.mask_values is None else CLASS_MASK
             row["shard"], row["offset"], row["bytes"] = place
-            row["shape"], row["masked"] = record.shape or 0, bool(mask)
+            row["shape"], row["masked"] = item.shape or 0, bool(mask)
             row["photograph"] = np.frombuffer(bytes.fromhex(photograph), np.uint8)
             row["mask"] = np.frombuffer(bytes.fromhex(mask[0]), np.uint8) if mask else 0
         return cls(rows, bytes(text))
 
     @classmethod
-    def from_bytes(cls, data: bytearray, count: int) -> "RecordTable":
-        """Parses the result of `to_bytes`; raises ValueError for fewer than `count` records."""
+    def from_bytes(cls, data: bytearray, count: int) -> "ItemTable":
+        """Parses the result of `to_bytes`; raises ValueError for fewer than `count` items."""
         rows = np.frombuffer(data, _ROW, count)
         return cls(rows, memoryview(data)[rows.nbytes :])
 
@@ -97,8 +97,8 @@ class RecordTable:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def record(self, place: int, shards: Sequence[str]) -> Record:
-        """Returns the record in the row `place`; `shards` are the paths or URLs of all shards."""
+    def item(self, place: int, shards: Sequence[str]) -> DataSetItem:
+        """Returns the item in the row `place`; `shards` are the paths or URLs of all shards."""
         (
             _, _, label, split, supervision, threshold, shard, offset, length, shape, photograph, mask, masked
         ) = self.rows[place].tolist()  # fmt: skip
@@ -107,7 +107,7 @@ class RecordTable:
         digests = (bytes(photograph).hex(), bytes(mask).hex())[: 2 if masked else 1]
         features = zip((PHOTOGRAPH, MASK), digests, strict=False)
         files = [ShardFile(shards[shard], offset, length, name, *feature) for feature in features]
-        return Record(
+        return DataSetItem(
             name,
             files[0],
             files[1] if masked else None,
@@ -122,7 +122,7 @@ class RecordTable:
         )
 
     def identities(self, places: NDArray[np.int32]) -> Iterator[bytes]:
-        """Yields `Record.identity` of these records, without creating them."""
+        """Yields `DataSetItem.identity` of these items, without creating them."""
         for place in places.tolist():
             row = self.rows[place].tolist()
             _, _, label, split, supervision, threshold, *_, photograph, mask, masked = row

@@ -3,13 +3,13 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from datasets.sample import Record, Sample
+from datasets.sample import DataSetItem, Sample
 from segdec.config import InputConfig
 from segdec.images import write_png
 from training.config import AugmentationConfig, TargetConfig
 from training.data.augmentation import augment
-from training.data.inspected_records import clip_mask, relabel_uninspected
-from training.data.run_data import load_run_data, record_reader
+from training.data.inspected_items import clip_mask, relabel_uninspected
+from training.data.run_data import item_reader, load_run_data
 from training.data.targets import build_targets
 from training.evaluate import evaluate_run
 from training.experiment_file import load_experiment, save_experiment
@@ -38,21 +38,23 @@ def sample(columns, label=1, **changes):
 # === Labels ===
 
 
-def record(name, tmp_path, label=1, **changes):
+def item(name, tmp_path, label=1, **changes):
     path = tmp_path / f"{name}.png"
-    return Record(name, **{"image_file": path, "mask_file": path, "label": label, "group": name, **changes})
+    return DataSetItem(
+        name, **{"image_file": path, "mask_file": path, "label": label, "group": name, **changes}
+    )
 
 
 def test_the_labels_are_those_of_what_is_inspected(tmp_path, capsys):
     """Defects outside make no photograph defective; a photograph with a label only keeps its class."""
     assert np.flatnonzero(clip_mask(sample(slice(2, 6)), LEFT_HALF).mask[3]).tolist() == [2, 3]
     samples = {"inside": sample([1]), "across": sample([3, 4]), "outside": sample([5])}
-    records = [record(name, tmp_path, label=2) for name in samples]
-    found = relabel_uninspected(records, lambda one: clip_mask(samples[one.name], LEFT_HALF), LEFT_HALF)
+    items = [item(name, tmp_path, label=2) for name in samples]
+    found = relabel_uninspected(items, lambda one: clip_mask(samples[one.name], LEFT_HALF), LEFT_HALF)
     assert [one.label for one in found] == [2, 2, 0]
     assert found[2].mask_file is None
-    assert relabel_uninspected(records, samples.__getitem__, InputConfig()) is records
-    known = (record("part", tmp_path, mask_file=None, supervision="label"), record("good", tmp_path, label=0))
+    assert relabel_uninspected(items, samples.__getitem__, InputConfig()) is items
+    known = (item("part", tmp_path, mask_file=None, supervision="label"), item("good", tmp_path, label=0))
     assert relabel_uninspected(known, pytest.fail, LEFT_HALF) == known
     assert "warning: 1 defective photographs have a label only" in capsys.readouterr().err
 
@@ -108,12 +110,12 @@ def test_a_run_is_trained_and_measured_where_it_is_inspected(tiny_experiment, tm
     stages = ["--stages.segment.steps", "1", "--stages.decision.steps", "0", "--stages.joint.steps", "1"]
     config = load_experiment(tiny_experiment, ["--runs", str(tmp_path), *stages, *FLAGS])
     data, whole = load_run_data(config), load_run_data(load_experiment(tiny_experiment))
-    read = record_reader(load_experiment(tiny_experiment))
-    pairs = zip(data.dataset.records, whole.dataset.records, strict=True)
+    read = item_reader(load_experiment(tiny_experiment))
+    pairs = zip(data.dataset.items, whole.dataset.items, strict=True)
     moved = {old.name for new, old in pairs if new.label != old.label}
     assert moved, "no defect of the toy set is in the right half"
     assert moved == {
-        old.name for old in whole.dataset.records if old.label and not read(old).mask[:, :16].any()
+        old.name for old in whole.dataset.items if old.label and not read(old).mask[:, :16].any()
     }
     assert data.fingerprint != whole.fingerprint
     path = Trainer(config).run().path

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from datasets.sample import Record, Sample, is_unlocalized
+from datasets.sample import DataSetItem, Sample, is_unlocalized
 from segdec.config import InputConfig
 from segdec.runtime.cli import progress_bar
 
@@ -20,9 +20,9 @@ def clip_mask(sample: Sample, config: InputConfig) -> Sample:
 
 
 def relabel_uninspected(
-    records: Sequence[Record], read: Callable[[Record], Sample], config: InputConfig
-) -> Sequence[Record]:
-    """Returns the records, each with the label of its inspected part.
+    items: Sequence[DataSetItem], read: Callable[[DataSetItem], Sample], config: InputConfig
+) -> Sequence[DataSetItem]:
+    """Returns the items, each with the label of its inspected part.
 
     A photograph is good if its mask or box is entirely outside the inspected area, to which `read` clips it.
     If only the defects of its own class are outside, it gets the class with the largest area inside.
@@ -32,10 +32,10 @@ def relabel_uninspected(
         SegdecError: If a defective photograph cannot be read.
     """
     if not config.is_partial:
-        return records
-    progress = progress_bar(records, desc="locating defects", unit="image", leave=False)
-    relabelled = tuple(_relabel(record, read) for record in progress)
-    if unknown := sum(is_unlocalized(record) for record in relabelled):
+        return items
+    progress = progress_bar(items, desc="locating defects", unit="image", leave=False)
+    relabelled = tuple(_relabel(item, read) for item in progress)
+    if unknown := sum(is_unlocalized(item) for item in relabelled):
         print(
             f"warning: {unknown} defective photographs have a label only. They count as defective, although "
             "their defects may be outside the inspected area. Add masks or boxes, or remove them.",
@@ -44,16 +44,16 @@ def relabel_uninspected(
     return relabelled
 
 
-def _relabel(record: Record, read: Callable[[Record], Sample]) -> Record:
-    if record.label == 0 or is_unlocalized(record):
-        return record
-    sample = read(record)
+def _relabel(item: DataSetItem, read: Callable[[DataSetItem], Sample]) -> DataSetItem:
+    if item.label == 0 or is_unlocalized(item):
+        return item
+    sample = read(item)
     if sample.mask is None:
-        return record
+        return item
     if not sample.mask.any():
-        good = replace(record, label=0, supervision="mask")
+        good = replace(item, label=0, supervision="mask")
         return good if sample.ignored is not None else replace(good, mask_file=None, mask_values=None)
     if sample.classes is None:
-        return record
-    areas_px = np.bincount(sample.classes[sample.mask > 0], minlength=record.label + 1)
-    return record if areas_px[record.label] else replace(record, label=int(areas_px.argmax()))
+        return item
+    areas_px = np.bincount(sample.classes[sample.mask > 0], minlength=item.label + 1)
+    return item if areas_px[item.label] else replace(item, label=int(areas_px.argmax()))

@@ -1,4 +1,4 @@
-"""The records of a set of shards, created from its table on access."""
+"""The items of a set of shards, created from its table on access."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -7,21 +7,21 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.sample import LazyRecords, Record, Split
-from datasets.sharding.record_table import SPLITS, SUPERVISIONS, RecordTable
+from datasets.sample import DataSetItem, LazyItems, Split
+from datasets.sharding.item_table import SPLITS, SUPERVISIONS, ItemTable
 
 
-class ShardRecords(LazyRecords):
-    """Records of a table, or some of them.
+class ShardItems(LazyItems):
+    """Items of a table, or some of them.
 
     Args:
-        table: All records of the set.
+        table: All items of the set.
         shards: Path or URL of each shard.
         places: Rows of the table, ascending; None for all.
     """
 
     def __init__(
-        self, table: RecordTable, shards: Sequence[str], places: NDArray[np.int32] | None = None
+        self, table: ItemTable, shards: Sequence[str], places: NDArray[np.int32] | None = None
     ) -> None:
         self._table = table
         self._shards = shards
@@ -31,19 +31,19 @@ class ShardRecords(LazyRecords):
         return len(self._places)
 
     @overload
-    def __getitem__(self, index: int) -> Record: ...
+    def __getitem__(self, index: int) -> DataSetItem: ...
 
     @overload
-    def __getitem__(self, index: slice) -> "ShardRecords": ...
+    def __getitem__(self, index: slice) -> "ShardItems": ...
 
-    def __getitem__(self, index: int | slice) -> "Record | ShardRecords":
+    def __getitem__(self, index: int | slice) -> "DataSetItem | ShardItems":
         if isinstance(index, slice):
-            return ShardRecords(self._table, self._shards, self._places[index])
-        return self._table.record(int(self._places[index]), self._shards)
+            return ShardItems(self._table, self._shards, self._places[index])
+        return self._table.item(int(self._places[index]), self._shards)
 
-    def of_split(self, split: Split) -> "ShardRecords":
+    def of_split(self, split: Split) -> "ShardItems":
         chosen = self._places[self._column("split") == SPLITS.index(split)]
-        return ShardRecords(self._table, self._shards, chosen)
+        return ShardItems(self._table, self._shards, chosen)
 
     def labels(self) -> NDArray[np.int64]:
         return self._column("label").astype(np.int64)
