@@ -13,7 +13,7 @@ from datasets.leaks import near_duplicates
 from datasets.near_duplicates import MAX_PHOTOGRAPHS, MIN_PHOTOGRAPHS
 from segdec.runtime.files import write_text_atomic
 
-Kind = Literal["problem", "equal", "near_duplicates", "size", "one_colour"]
+FindingKind = Literal["problem", "equal", "near_duplicates", "size", "one_colour"]
 
 USUAL_SIZE = 0.5
 """Share of the photographs that have the most frequent size, above which other sizes are unusual."""
@@ -30,7 +30,7 @@ class Finding:
         cause: What the text is about, for other languages; None: it is shown as it is.
     """
 
-    kind: Kind
+    kind: FindingKind
     names: tuple[str, ...]
     text: str
     cause: Cause | None = None

@@ -28,7 +28,7 @@ MIN_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class Cluster:
+class GroupCluster:
     """Groups that stay together: their names, their highest label, their number of photographs."""
 
     groups: tuple[str, ...]
@@ -129,7 +129,9 @@ def assign_folds(
     return CheckedDataset(replace(checked.dataset, items=items), photographs)
 
 
-def find_clusters(photographs: Sequence[CheckedPhotograph], duplicates: Duplicates = ()) -> list[Cluster]:
+def find_clusters(
+    photographs: Sequence[CheckedPhotograph], duplicates: Duplicates = ()
+) -> list[GroupCluster]:
     """Returns the clusters of all photographs, sorted by name; those among `duplicates` stay together."""
     first = {photograph.item.group: photograph.item.group for photograph in photographs}
 
@@ -150,7 +152,7 @@ def find_clusters(photographs: Sequence[CheckedPhotograph], duplicates: Duplicat
     for _, found in sorted(members.items()):
         items = [photograph.item for photograph in found]
         names = tuple(sorted({item.group for item in items}))
-        clusters.append(Cluster(names, max(item.label for item in items), len(items)))
+        clusters.append(GroupCluster(names, max(item.label for item in items), len(items)))
     return clusters
 
 
@@ -219,14 +221,14 @@ def _given_up(clusters: Duplicates, why: str) -> str:
 
 
 def stratified_group_split(
-    clusters: Sequence[Cluster], shares: Sequence[float], seed: int
-) -> list[list[Cluster]]:
+    clusters: Sequence[GroupCluster], shares: Sequence[float], seed: int
+) -> list[list[GroupCluster]]:
     """Splits clusters into one part for each share, class by class.
 
     Shares are relative to their sum. If a class has at least as many clusters as there are parts, each part
     gets one. If two parts lack equally many clusters, the one that lacks more photographs is next.
     """
-    parts: list[list[Cluster]] = [[] for _ in shares]
+    parts: list[list[GroupCluster]] = [[] for _ in shares]
     shares = [share / sum(shares) for share in shares]
     total = sum(cluster.size for cluster in clusters)
     lacking = [share * total for share in shares]  # photographs
@@ -240,7 +242,10 @@ def stratified_group_split(
 
 
 def _assign_class(
-    clusters: Sequence[Cluster], shares: Sequence[float], parts: list[list[Cluster]], lacking: list[float]
+    clusters: Sequence[GroupCluster],
+    shares: Sequence[float],
+    parts: list[list[GroupCluster]],
+    lacking: list[float],
 ) -> None:
     """Adds the clusters of one class to `parts`; updates `lacking`, the photographs that each part lacks."""
     wanted = [share * len(clusters) for share in shares]
@@ -255,7 +260,7 @@ def _assign_class(
         empty.discard(part)
 
 
-def _hash(cluster: Cluster, seed: int) -> bytes:
+def _hash(cluster: GroupCluster, seed: int) -> bytes:
     return hashlib.sha256(f"{seed}:{cluster.groups[0]}".encode()).digest()
 
 
@@ -267,7 +272,7 @@ def _check_shares(val: float, test: float) -> None:
         )
 
 
-def _assigned(dataset: Dataset, parts: dict[Split, list[Cluster]], wanted: Sequence[Split]) -> Dataset:
+def _assigned(dataset: Dataset, parts: dict[Split, list[GroupCluster]], wanted: Sequence[Split]) -> Dataset:
     splits = {group: split for split, part in parts.items() for cluster in part for group in cluster.groups}
     assigned = replace(dataset, items=tuple(r.with_split(splits[r.group]) for r in dataset.items))
     for split in wanted:

@@ -24,7 +24,7 @@ REJECTED = frozenset({400, 409, 413, 415, 422})
 LEFT_OUT = "left_out"
 """Split of the photographs that the split of the data set leaves out."""
 
-Outcome = Literal["sent", "present", "labelled", "kept", "removed", "split", "other_split"]
+PushOutcome = Literal["sent", "present", "labelled", "kept", "removed", "split", "other_split"]
 """`kept`: has another label in the service, which stays; `removed`: somebody removed it there; `split`: got a
 split, having had none; `other_split`: has another split in the service, which stays.
 """
@@ -91,10 +91,10 @@ def _add_classes(dataset: Dataset, target: DataSetClient) -> None:
 
 
 def _in_threads(
-    send: Callable[[DataSetItem], DataSetIssue | list[Outcome]],
+    send: Callable[[DataSetItem], DataSetIssue | list[PushOutcome]],
     items: Sequence[DataSetItem],
     progress: Progress,
-) -> Iterator[DataSetIssue | list[Outcome]]:
+) -> Iterator[DataSetIssue | list[PushOutcome]]:
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="push")
     try:
         found = pool.map(send, items)
@@ -125,7 +125,7 @@ class _Sending:
         for label, name in enumerate(self._names[1:], start=1):
             self._values[label] = numbers.get(name.casefold(), 0)
 
-    def __call__(self, item: DataSetItem) -> DataSetIssue | list[Outcome]:
+    def __call__(self, item: DataSetItem) -> DataSetIssue | list[PushOutcome]:
         try:
             return self._send(item)
         except ServiceError as error:
@@ -133,7 +133,7 @@ class _Sending:
                 raise
             return DataSetIssue(str(item.image_file), error.detail, item.name)
 
-    def _send(self, item: DataSetItem) -> list[Outcome]:
+    def _send(self, item: DataSetItem) -> list[PushOutcome]:
         known = self._known.get(_digest(item))
         if known is not None and known.is_removed:
             return ["removed"]
@@ -141,7 +141,7 @@ class _Sending:
             return ["sent", *self._annotate(item, self._add(item))]
         return ["present", *self._add_split(item, known), *self._annotate(item, known)]
 
-    def _add_split(self, item: DataSetItem, known: KnownPhotograph) -> list[Outcome]:
+    def _add_split(self, item: DataSetItem, known: KnownPhotograph) -> list[PushOutcome]:
         split = self._split(item)
         if not split or known.split == split:
             return []
@@ -150,7 +150,7 @@ class _Sending:
         self._add(item)
         return ["split"]
 
-    def _annotate(self, item: DataSetItem, stored: StoredPhotograph) -> list[Outcome]:
+    def _annotate(self, item: DataSetItem, stored: StoredPhotograph) -> list[PushOutcome]:
         number = int(self._values[item.label]) if item.label else 0
         label = self._target.classes[number - 1] if number else self._names[0]
         if stored.annotation_id is not None:

@@ -49,7 +49,7 @@ SURFACE = "surface"
 MEASURES = "brightness", "colour", "sharpness", "layout", "texture", SURFACE
 """All measures; grey photographs have no `colour`."""
 
-Cause = Literal["darker", "brighter", "less contrast", "blurred", "noisier"]
+AlterationCause = Literal["darker", "brighter", "less contrast", "blurred", "noisier"]
 """What can have altered a photograph of the right part."""
 
 
@@ -217,7 +217,7 @@ class Alteration(Config):
         shifts: Mean change of each element, by measure.
     """
 
-    cause: Cause
+    cause: AlterationCause
     shifts: dict[str, tuple[float, ...]]
 
 

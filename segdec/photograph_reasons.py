@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from segdec.photograph_check import SURFACE, Cause, PhotographLimits, Vector
+from segdec.photograph_check import SURFACE, AlterationCause, PhotographLimits, Vector
 
 THAN_TRAINING = "than those of the training"
 
@@ -25,7 +25,7 @@ PART = f"of another part or surface {THAN_TRAINING}"
 OTHER_PART = SCENE, PART
 """Reasons that a very large defect can have as well."""
 
-CAUSES: dict[Cause, str] = {
+CAUSES: dict[AlterationCause, str] = {
     "darker": f"darker {THAN_TRAINING}",
     "brighter": f"brighter {THAN_TRAINING}",
     "less contrast": f"lower in contrast {THAN_TRAINING}",

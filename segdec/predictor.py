@@ -135,7 +135,7 @@ class Predictor:
         return prepare_image(image, self.config.input, self.config.network.input_channels)
 
     def find_unlike(self, image: NDArray[np.uint8]) -> str | None:
-        """Returns how a photograph differs from those of the training, as `Comparison.reason`.
+        """Returns how a photograph differs from those of the training, as `PhotographComparison.reason`.
 
         None if it is like them, or if the artifact has no limits. `predict` does not compare photographs.
         """

@@ -11,7 +11,7 @@ from training.metrics.evaluation import Parts, evaluate
 from training.metrics.rating import Rating, TrainingFacts, rate
 from training.metrics.storage import save_evaluation
 from training.reporting.gallery import read_and_predict
-from training.reporting.operating_points import OperatingPoints
+from training.reporting.operating_points import OperatingPointTable
 from training.reporting.report import write_report
 from training.reporting.summary import describe, describe_rating
 from training.reporting.tables import evaluation_table
@@ -25,7 +25,7 @@ class EvaluationSummary:
     """The metrics of an evaluation as text, operating points and rating of the model; as `str` all."""
 
     text: str
-    points: OperatingPoints
+    points: OperatingPointTable
     rating: Rating
 
     def __str__(self) -> str:
@@ -63,10 +63,10 @@ def evaluate_run(path: Path, split: Split, parts: Parts | None = None) -> Evalua
     return EvaluationSummary(text, points, rating)
 
 
-def describe_points(path: Path, result: RunResult) -> OperatingPoints:
+def describe_points(path: Path, result: RunResult) -> OperatingPointTable:
     """Returns the operating points of the run in this folder as text."""
     review = result.model.thresholds.review is not None
-    return OperatingPoints.of(result.operating_points, result.chosen_by, path, review=review)
+    return OperatingPointTable.of(result.operating_points, result.chosen_by, path, review=review)
 
 
 def _training_facts(folder: RunFolder, experiment: ExperimentConfig, result: RunResult) -> TrainingFacts:

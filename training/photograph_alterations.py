@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.photograph_check import Alteration, Cause, Vector, measure_photograph
+from segdec.photograph_check import Alteration, AlterationCause, Vector, measure_photograph
 
 Levels = NDArray[np.float32]
 Alter = Callable[[Levels, np.random.Generator], Levels]
@@ -78,7 +78,7 @@ def _add_noise(deviation: float, *, coloured: bool) -> Alter:
     return add
 
 
-ALTERATIONS: tuple[tuple[Cause, Alter], ...] = (
+ALTERATIONS: tuple[tuple[AlterationCause, Alter], ...] = (
     *(("darker", _scale(factor)) for factor in (0.7, 0.4, 0.2)),
     *(("brighter", _scale(factor)) for factor in (1.4, 2.5)),
     *(("less contrast", _reduce_contrast(factor)) for factor in (0.6, 0.3)),

@@ -16,7 +16,7 @@ from api.inference.memory_budget import MemoryBudget, MemoryFullError, Photograp
 from api.inspecting.encoded_photograph import EncodedPhotograph
 from api.models.registry import ServedModel
 from api.settings import Settings
-from segdec.artifact import Comparison, compare_photograph, compare_surface
+from segdec.artifact import PhotographComparison, compare_photograph, compare_surface
 from segdec.engines import Logits
 from segdec.inference.postprocessing import Prediction
 from segdec.photograph_check import Vector, measure_photograph
@@ -55,7 +55,7 @@ class _Prepared:
     size: tuple[int, int]
     image: NDArray[np.uint8]
     measured: Mapping[str, Vector]
-    comparison: Comparison
+    comparison: PhotographComparison
 
 
 class BackgroundInspector:

@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class PhotographFacts:
     """Facts about a decoded photograph; times in milliseconds. `distances` and `measured`: as in
-    `segdec.artifact.Comparison`.
+    `segdec.artifact.PhotographComparison`.
     """
 
     image: ImageFacts

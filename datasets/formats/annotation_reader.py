@@ -45,7 +45,7 @@ _NO_SIZE = (None, "", "0", 0)
 
 
 @dataclass
-class Annotation:
+class FileAnnotation:
     """What one annotation file states about one photograph.
 
     Attributes:
@@ -128,7 +128,7 @@ class AnnotationReader:
         self.photographs = PhotographFinder(photographs)
         self.annotator = annotator
         self._advice = advice
-        self.annotations: list[Annotation] = []
+        self.annotations: list[FileAnnotation] = []
         self.problems: list[DataSetIssue] = []
         self.dropped: list[DataSetIssue] = []
         self.notes: list[str] = []
@@ -146,13 +146,13 @@ class AnnotationReader:
 
     def add(
         self, photograph: Path, place: str, height: int = 0, width: int = 0, split: Split | None = None
-    ) -> Annotation:
+    ) -> FileAnnotation:
         """Adds the annotation of a photograph; the caller adds shapes and labels."""
         name = item_name(self.root, photograph)
-        self.annotations.append(Annotation(photograph, name, place, height, width, split=split))
+        self.annotations.append(FileAnnotation(photograph, name, place, height, width, split=split))
         return self.annotations[-1]
 
-    def set_size(self, annotation: Annotation, height: object, width: object) -> None:
+    def set_size(self, annotation: FileAnnotation, height: object, width: object) -> None:
         """Sets the size in an annotation file, or that of the photograph if the file has none or 0.
 
         Raises:
@@ -166,7 +166,7 @@ class AnnotationReader:
         else:
             annotation.height, annotation.width = read_annotated_size(height, width)
 
-    def add_shape(self, annotation: Annotation, place: str, shape: LabelledShape) -> None:
+    def add_shape(self, annotation: FileAnnotation, place: str, shape: LabelledShape) -> None:
         """Adds a shape. Parts outside the photograph are cut off; more than 1 px outside is reported.
 
         Raises:
@@ -194,7 +194,7 @@ class AnnotationReader:
             self.problems += [problem(place, text, name, cause) for name in names or [""]]
 
     @contextmanager
-    def drop_at(self, place: str, annotation: Annotation | None = None) -> Iterator[None]:
+    def drop_at(self, place: str, annotation: FileAnnotation | None = None) -> Iterator[None]:
         """Drops the shape or entry that the block reads if the block raises an error."""
         try:
             yield
@@ -210,7 +210,7 @@ class AnnotationReader:
         end = self._advice if advice is None else advice
         return f"{error}".removesuffix(".") + f". {end}".rstrip()
 
-    def usable_annotations(self) -> list[Annotation]:
+    def usable_annotations(self) -> list[FileAnnotation]:
         """Returns the annotations of usable photographs, one for each, sorted by name.
 
         Two annotations of one photograph, and photographs whose shapes are all dropped, become problems.
@@ -245,7 +245,7 @@ class AnnotationReader:
         return assign_splits(dataset, self.root)
 
     def _repeated(self) -> Iterator[DataSetIssue]:
-        by_name: dict[str, list[Annotation]] = defaultdict(list)
+        by_name: dict[str, list[FileAnnotation]] = defaultdict(list)
         for annotation in self.annotations:
             by_name[annotation.name].append(annotation)
         for name, group in by_name.items():
@@ -255,7 +255,7 @@ class AnnotationReader:
                 yield DataSetIssue(places, text, name, Cause("two_annotations", {"places": places}))
 
 
-def annotated_item(annotation: Annotation, classes: Sequence[str]) -> DataSetItem:
+def annotated_item(annotation: FileAnnotation, classes: Sequence[str]) -> DataSetItem:
     """Creates the item of an annotation.
 
     Raises:
@@ -308,7 +308,7 @@ def annotated_item(annotation: Annotation, classes: Sequence[str]) -> DataSetIte
 
 
 def _mask_of_files(
-    annotation: Annotation, classes: Sequence[str]
+    annotation: FileAnnotation, classes: Sequence[str]
 ) -> tuple[ImageFile, MaskValues | None, int]:
     """The mask, its values and the label: that of the folder, else of the first mask of a defect."""
     parts: list[tuple[ImageFile, int]] = [

@@ -22,7 +22,7 @@ from typing import Any
 from datasets.annotations.coco_shapes import read_box, read_shape, segments
 from datasets.annotations.labels import read_label
 from datasets.formats.annotation_format import AnnotationFormat
-from datasets.formats.annotation_reader import Annotation, AnnotationReader
+from datasets.formats.annotation_reader import AnnotationReader, FileAnnotation
 from datasets.splitting import split_of_folder
 from segdec.errors import DatasetError
 
@@ -30,7 +30,7 @@ PREFIX = "instances_"
 
 _PLAIN_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 
-Annotations = dict[int | str, Annotation | None]
+Annotations = dict[int | str, FileAnnotation | None]
 """Image id → annotation of the photograph; None for an image with a problem."""
 
 

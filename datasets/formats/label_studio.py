@@ -31,7 +31,7 @@ from datasets.annotations.label_studio_shapes import (
     result_size,
 )
 from datasets.formats.annotation_format import AnnotationFormat
-from datasets.formats.annotation_reader import Annotation, AnnotationReader
+from datasets.formats.annotation_reader import AnnotationReader, FileAnnotation
 from segdec.images import SUFFIXES
 
 ANY, ALL, LATEST = "any", "all", "latest"
@@ -79,7 +79,7 @@ def _read_task(found: AnnotationReader, path: Path, place: str, task: Any) -> No
             _read_results(found, annotation, chosen.get("result"))
 
 
-def _read_results(found: AnnotationReader, annotation: Annotation, given: object) -> None:
+def _read_results(found: AnnotationReader, annotation: FileAnnotation, given: object) -> None:
     results = given if isinstance(given, list) else []
     place, sizes = annotation.place, set()
     for number, result in drawn_results(results):

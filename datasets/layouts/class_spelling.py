@@ -4,10 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from datasets.formats.annotation_reader import Annotation
+from datasets.formats.annotation_reader import FileAnnotation
 
 
-def unify_spelling(annotations: Sequence[Annotation]) -> tuple[list[Annotation], list[str]]:
+def unify_spelling(annotations: Sequence[FileAnnotation]) -> tuple[list[FileAnnotation], list[str]]:
     """Returns the annotations with one spelling of each class, and a note for each class with several.
 
     The spelling is that of a folder, otherwise the most frequent one.
@@ -23,7 +23,7 @@ def unify_spelling(annotations: Sequence[Annotation]) -> tuple[list[Annotation],
     return ([_renamed(each, chosen) for each in annotations] if chosen else list(annotations)), notes
 
 
-def _renamed(annotation: Annotation, chosen: dict[str, str]) -> Annotation:
+def _renamed(annotation: FileAnnotation, chosen: dict[str, str]) -> FileAnnotation:
     stated = annotation.folder_class
     return replace(
         annotation,

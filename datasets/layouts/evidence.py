@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from datasets.annotations.labels import DEFECT, GOOD, is_any_defect
-from datasets.formats.annotation_reader import Annotation
+from datasets.formats.annotation_reader import FileAnnotation
 from datasets.layouts.mask_pairing import MaskFile
 from segdec.runtime.label_names import is_good
 
 
-def combine(annotation: Annotation, stated: str | None, masks: Sequence[MaskFile]) -> Annotation:
+def combine(annotation: FileAnnotation, stated: str | None, masks: Sequence[MaskFile]) -> FileAnnotation:
     """Returns the annotation of a photograph with its masks, and with labels that agree with its folder.
 
     A folder or label of any defect, such as `defect` or `NOK`, agrees with each class of defects.
@@ -34,7 +34,7 @@ def combine(annotation: Annotation, stated: str | None, masks: Sequence[MaskFile
     )
 
 
-def _check_agree(annotation: Annotation, stated: str | None, masked: bool) -> None:
+def _check_agree(annotation: FileAnnotation, stated: str | None, masked: bool) -> None:
     marked = annotation.defect_labels
     listed = ", ".join(sorted(marked))
     advice = "Move the photograph, or correct the annotation"

@@ -33,7 +33,7 @@ from pathlib import Path
 from datasets.annotations.labels import DEFECT, GOOD, class_names
 from datasets.causes import Cause
 from datasets.formats.annotation_files import FORMATS, Readers, read_annotation_files
-from datasets.formats.annotation_reader import Annotation, annotated_item, problem
+from datasets.formats.annotation_reader import FileAnnotation, annotated_item, problem
 from datasets.formats.voc import is_class_mask
 from datasets.formats.yolo import NAME_FILES, YAML_SUFFIXES
 from datasets.layouts.class_folders import MASKS, ClassFolders
@@ -93,7 +93,7 @@ def list_items(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: str 
 
 def _combine(
     contents: FolderContents, mask_files: Sequence[Path], readers: Readers
-) -> tuple[list[Annotation], list[DataSetIssue], list[str]]:
+) -> tuple[list[FileAnnotation], list[DataSetIssue], list[str]]:
     """What folders, masks and annotation files state about each photograph; also problems and notes."""
     named, problems = contents.photographs, [*contents.problems]
     annotations = _one_for_each(readers, problems)
@@ -122,7 +122,7 @@ def _combine(
     splits = {name: split for reader in readers.values() for name, split in reader.splits.items()}
     combined = []
     for name in sorted(named.keys() - left_out - ignored - {found.name for found in problems}):
-        own = annotations.get(name) or Annotation(named[name], name, "")
+        own = annotations.get(name) or FileAnnotation(named[name], name, "")
         own.split = own.split or splits.get(name) or folders.split_of(own.photograph)
         try:
             combined.append(combine(own, classes[name], masks.get(name, [])))
@@ -132,7 +132,7 @@ def _combine(
     return combined, problems, [*notes, *more]
 
 
-def _build(annotations: Sequence[Annotation], problems: Sequence[DataSetIssue]) -> Dataset:
+def _build(annotations: Sequence[FileAnnotation], problems: Sequence[DataSetIssue]) -> Dataset:
     """The data set; contradictions within an annotation become problems."""
     names = class_names(label for each in annotations for label in each.classes)
     names = names if len(names) > 1 else (GOOD, DEFECT)
@@ -148,9 +148,9 @@ def _build(annotations: Sequence[Annotation], problems: Sequence[DataSetIssue]) 
     return label_by_masks(dataset, unstated & by_pixels)
 
 
-def _one_for_each(readers: Readers, problems: list[DataSetIssue]) -> dict[str, Annotation]:
+def _one_for_each(readers: Readers, problems: list[DataSetIssue]) -> dict[str, FileAnnotation]:
     """The annotation of each photograph by name; those of several files become problems."""
-    annotations: dict[str, Annotation] = {}
+    annotations: dict[str, FileAnnotation] = {}
     for reader in readers.values():
         for each in reader.usable_annotations():
             if (other := annotations.setdefault(each.name, each)) is not each:
@@ -178,7 +178,7 @@ def _formats_by_folder(readers: Readers) -> dict[Path, set[str]]:
     return formats
 
 
-def _describe_masks(annotations: Sequence[Annotation]) -> list[str]:
+def _describe_masks(annotations: Sequence[FileAnnotation]) -> list[str]:
     """Notes about photographs with several masks, or with a mask and shapes."""
     both = [each.name for each in annotations if each.masks and each.defects]
     several = [each.name for each in annotations if len(each.masks) > 1]

@@ -14,7 +14,7 @@ files, which is compared with the checksums while it is made.
 
 from segdec.artifact.differences import (
     UNLIKE_TRAINING,
-    Comparison,
+    PhotographComparison,
     UnlikeAction,
     compare_photograph,
     compare_pixels,
@@ -48,13 +48,13 @@ __all__ = [
     "STABLE",
     "UNLIKE_TRAINING",
     "Artifact",
-    "Comparison",
     "Manifest",
     "ModelRating",
     "OperatingPoint",
     "OperatingPoints",
     "Parent",
     "PartShare",
+    "PhotographComparison",
     "SelfTest",
     "TrainingPhotographs",
     "UnlikeAction",

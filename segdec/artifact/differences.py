@@ -26,7 +26,7 @@ UnlikeAction = Literal["reject", "warn"]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PhotographComparison:
     """How a photograph compares with those of the training.
 
     Attributes:
@@ -60,23 +60,27 @@ class Comparison:
         return f"{UNLIKE_TRAINING}: {self.reason}", *self.warnings
 
 
-def compare_photograph(model: ModelConfig, photograph: Photograph, prepared: NDArray[np.uint8]) -> Comparison:
+def compare_photograph(
+    model: ModelConfig, photograph: Photograph, prepared: NDArray[np.uint8]
+) -> PhotographComparison:
     """Compares a photograph with those that the model was trained with, if its manifest knows them.
 
     `prepared` is the network's input, uint8 [h, w, c].
     """
     trained = _training_photographs(model)
     if trained is None:
-        return Comparison()
+        return PhotographComparison()
     found = compare_pixels(model, (photograph.pixels.shape[0], photograph.pixels.shape[1]), prepared)
     warnings = *_describe_size(trained, photograph), *_describe_depth(trained, photograph)
     return replace(found, warnings=warnings)
 
 
-def compare_pixels(model: ModelConfig, size: tuple[int, int], prepared: NDArray[np.uint8]) -> Comparison:
+def compare_pixels(
+    model: ModelConfig, size: tuple[int, int], prepared: NDArray[np.uint8]
+) -> PhotographComparison:
     """Compares a photograph of height and width `size`, px, as `compare_photograph`, but without its file."""
     trained = _training_photographs(model)
-    return Comparison() if trained is None else compare_with(trained, model.input, size, prepared)
+    return PhotographComparison() if trained is None else compare_with(trained, model.input, size, prepared)
 
 
 def compare_with(
@@ -84,26 +88,26 @@ def compare_with(
     config: InputConfig,
     size: tuple[int, int],
     prepared: NDArray[np.uint8],
-) -> Comparison:
+) -> PhotographComparison:
     """Compares a photograph of height and width `size`, px, with the photographs `trained`.
 
     `prepared` is the network's input, uint8 [h, w, c], by `config`.
     """
     limits, (height, width) = trained.limits, size
     if limits is None:
-        return Comparison()
+        return PhotographComparison()
     if _is_outside(width / height, *trained.aspects):
-        return Comparison(PROPORTIONS)
+        return PhotographComparison(PROPORTIONS)
     if config.policy in ("native", "tile") and _has_other_size(trained, height, width):
-        return Comparison(SIZE)
+        return PhotographComparison(SIZE)
     measured = measure_photograph(prepared)
     distances = limits.distances(measured)
-    return Comparison(find_reason(limits, measured, distances), distances, measured)
+    return PhotographComparison(find_reason(limits, measured, distances), distances, measured)
 
 
 def compare_surface(
     model: ModelConfig, surface: NDArray[np.float32] | None, measured: Mapping[str, Vector]
-) -> Comparison:
+) -> PhotographComparison:
     """Compares a photograph by the network's `surface` [D], see `segdec.engines.Logits`.
 
     It adds to `compare_photograph`, which needs no network; `measured` is what that measured, which can
@@ -111,13 +115,15 @@ def compare_surface(
     """
     trained = _training_photographs(model)
     if surface is None or trained is None or trained.limits is None:
-        return Comparison()
+        return PhotographComparison()
     own = {SURFACE: surface.astype(np.float64)}
     distances = trained.limits.distances(own)
     if all(distance <= 1 for distance in distances.values()):
-        return Comparison(None, distances, own)
+        return PhotographComparison(None, distances, own)
     every = {**measured, **own}
-    return Comparison(find_reason(trained.limits, every, trained.limits.distances(every)), distances, own)
+    return PhotographComparison(
+        find_reason(trained.limits, every, trained.limits.distances(every)), distances, own
+    )
 
 
 def _training_photographs(model: ModelConfig) -> TrainingPhotographs | None:

@@ -12,7 +12,7 @@ from segdec.client.calls import Call
 from segdec.client.clients import Client
 from segdec.client.replies import response_reader
 
-Kind = TypeVar("Kind", bound=BaseModel)
+Reply = TypeVar("Reply", bound=BaseModel)
 
 PATH = "/v1/data-sets"
 MAX_DIGESTS = 1000
@@ -121,6 +121,6 @@ class DataSetClient:
         return self._client.send(_json_call("PUT", path, StoredPhotograph, body))
 
 
-def _json_call(method: str, path: str, kind: type[Kind], body: Mapping[str, Any]) -> Call[Kind]:
+def _json_call(method: str, path: str, kind: type[Reply], body: Mapping[str, Any]) -> Call[Reply]:
     headers = {"Content-Type": "application/json"}
     return Call(method, path, response_reader(kind), headers=headers, content=json.dumps(body).encode())

@@ -10,7 +10,7 @@ from tqdm import tqdm
 from segdec.command_line.inspectors import InspectedFile, Inspector
 from segdec.command_line.score_text import score_text
 from segdec.errors import ImageError
-from segdec.inference.pipeline import Pipeline, Stage
+from segdec.inference.pipeline import Pipeline, PipelineStage
 from segdec.runtime.cli import progress_bar
 from segdec.runtime.identifiers import REVIEW
 
@@ -31,7 +31,7 @@ class Report(Protocol):
     def add_failure(self, path: Path, error: ImageError) -> None: ...
 
 
-def inspect(images: Sequence[Path], inspector: Inspector, report: Report, *more_stages: Stage) -> int:
+def inspect(images: Sequence[Path], inspector: Inspector, report: Report, *more_stages: PipelineStage) -> int:
     """Inspects `images` in order; returns how many could not be inspected.
 
     `more_stages` are applied to each inspected file before it is reported, each in its own thread.

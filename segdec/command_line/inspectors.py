@@ -15,7 +15,7 @@ from segdec.errors import ConfigError, ImageError, ServiceError
 from segdec.images import Photograph, decode_image, read_file, read_image
 from segdec.imaging.integrity import Integrity
 from segdec.inference.batching import Batcher, PendingPhotograph
-from segdec.inference.pipeline import Stage
+from segdec.inference.pipeline import PipelineStage
 from segdec.mask_decoding import fill_polygons, unpack_mask
 from segdec.photograph_check import Vector
 from segdec.predictor import Predictor
@@ -31,7 +31,7 @@ PHOTOGRAPH_ERROR_STATUSES = frozenset({408, 413, 415, 422, 500, 504})
 
 
 @dataclass(frozen=True)
-class Pictures:
+class MaskedPhotograph:
     """Photograph, uint8 [H, W, C], masks [H, W] as in `Prediction`, and the classes of `class_mask`."""
 
     pixels: NDArray[np.uint8]
@@ -57,7 +57,7 @@ class InspectedFile:
     region_labels: tuple[str | None, ...]
     integrity: Integrity
     warnings: tuple[str, ...]
-    pictures: Pictures | None
+    pictures: MaskedPhotograph | None
 
 
 class Inspector(Protocol):
@@ -71,7 +71,7 @@ class Inspector(Protocol):
     """
 
     labels: tuple[str, ...]
-    stages: tuple[Stage, ...]
+    stages: tuple[PipelineStage, ...]
     max_in_flight: int
 
 
@@ -139,7 +139,7 @@ class LocalInspector:
         self._unlike = unlike
         self._batcher = Batcher(predictor, threshold=threshold, check=self._compare)
         batcher = self._batcher
-        self.stages: tuple[Stage, ...] = (self._read, batcher.prepare, batcher.infer, self._interpret)
+        self.stages: tuple[PipelineStage, ...] = (self._read, batcher.prepare, batcher.infer, self._interpret)
         self.max_in_flight = self._batcher.max_in_flight + 1
 
     def _read(self, path: Path) -> PendingFile:
@@ -159,7 +159,9 @@ class LocalInspector:
         differences = comparison.check(self._unlike)
         prediction = self._batcher.interpret(pending)
         classes = tuple(prediction.probabilities)
-        pictures = Pictures(pending.pixels, prediction.mask, prediction.area, prediction.class_mask, classes)
+        pictures = MaskedPhotograph(
+            pending.pixels, prediction.mask, prediction.area, prediction.class_mask, classes
+        )
         return InspectedFile(
             path=pending.path,
             label=prediction.label,
@@ -206,7 +208,7 @@ class RemoteInspector:
         self._white_levels = {
             (one.name, one.version): one.manifest.get("input", {}).get("white_level") for one in served
         }
-        self.stages: tuple[Stage, ...] = (self._inspect,)
+        self.stages: tuple[PipelineStage, ...] = (self._inspect,)
         self.max_in_flight = 3  # one before the request, one in it, one after it
 
     def _inspect(self, path: Path) -> InspectedFile:
@@ -238,14 +240,14 @@ class RemoteInspector:
         )
 
 
-def _make_pictures(answer: Answer, mask: MaskAnswer, pixels: NDArray[np.uint8]) -> Pictures:
+def _make_pictures(answer: Answer, mask: MaskAnswer, pixels: NDArray[np.uint8]) -> MaskedPhotograph:
     found, area = unpack_mask(mask), None
     if answer.inspected_area is not None:
         area = fill_polygons(answer.inspected_area, answer.image.height, answer.image.width)
     if mask.encoding != "classes":
-        return Pictures(pixels, found, area)
+        return MaskedPhotograph(pixels, found, area)
     defects = np.where(found > 0, np.uint8(255), np.uint8(0))
-    return Pictures(pixels, defects, area, found, tuple(mask.labels or ()))
+    return MaskedPhotograph(pixels, defects, area, found, tuple(mask.labels or ()))
 
 
 def served_labels(models: Iterable[ModelDetail], name: str | None, *, review: bool = True) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from uuid import uuid4
 import numpy as np
 
 from segdec.command_line.inspection_loop import NOT_INSPECTED
-from segdec.command_line.inspectors import InspectedFile, Pictures
+from segdec.command_line.inspectors import InspectedFile, MaskedPhotograph
 from segdec.errors import ConfigError, ImageError, MissingExtraError
 from segdec.imaging.run_lengths import encode_run_lengths
 from segdec.runtime.files import write_bytes_atomic
@@ -150,7 +150,7 @@ class ResultFolder:
         return list(zip(*(table.column(name).to_pylist() for name in ("image", "error")), strict=True))
 
 
-def _class_masks(pictures: Pictures) -> dict[str, str] | None:
+def _class_masks(pictures: MaskedPhotograph) -> dict[str, str] | None:
     if pictures.class_mask is None:
         return None
     parts = {name: pictures.class_mask == number for number, name in enumerate(pictures.classes) if number}

@@ -8,7 +8,7 @@ from threading import Event
 from typing import Any, Self, TypeVar
 
 R = TypeVar("R")
-Stage = Callable[[Any], Any]
+PipelineStage = Callable[[Any], Any]
 
 
 class Pipeline(Iterator[R]):
@@ -37,7 +37,9 @@ class Pipeline(Iterator[R]):
         ...         print(result)
     """
 
-    def __init__(self, items: Iterable[Any], *stages: Stage, max_in_flight: int | None = None) -> None:
+    def __init__(
+        self, items: Iterable[Any], *stages: PipelineStage, max_in_flight: int | None = None
+    ) -> None:
         if max_in_flight is not None and max_in_flight < 1:
             raise ValueError(f"max_in_flight={max_in_flight}. Expected at least 1.")
         self._items = iter(items)
@@ -76,7 +78,7 @@ class Pipeline(Iterator[R]):
             thread.shutdown(wait=True)
 
 
-def _continue(stage: Stage, before: Future[Any], stopped: Event) -> Any:
+def _continue(stage: PipelineStage, before: Future[Any], stopped: Event) -> Any:
     """Waits for the previous stage and applies this one; exceptions of the previous stage pass through."""
     item = before.result()
     if stopped.is_set():

@@ -15,7 +15,7 @@ from segdec.images import encode_png
 from tests.browser.conftest import contrast, serving
 from tests.browser.german_page import clipped_texts, english_texts
 from training.worker.file_sets import upload_files
-from training.worker.service_connection import Job, ServiceConnection, WorkerIdentity
+from training.worker.service_connection import LeasedJob, ServiceConnection, WorkerIdentity
 
 KEY = "of-a-worker"
 IDENTITY = WorkerIdentity("gpu-1", __version__, {"system": "Linux", "cpus": "16", "gpus": "2"})
@@ -33,12 +33,12 @@ class Studio:
     address: str
     worker: ServiceConnection
 
-    def lease(self) -> Job:
+    def lease(self) -> LeasedJob:
         job = self.worker.lease(IDENTITY)
         assert job is not None
         return job
 
-    def beat(self, job: Job, step: int, *events: dict) -> str:
+    def beat(self, job: LeasedJob, step: int, *events: dict) -> str:
         """Reports a step; returns what the worker must do."""
         progress = {"phase": "training", "stage": "joint", "step": step, "elapsed_s": 60}
         return self.worker.heartbeat(job, is_training=True, progress=progress, events=events).command
@@ -74,7 +74,7 @@ def record(kind: str, stage: int, step: int, **numbers: float) -> dict:
     return {"kind": "metrics", "content": content}
 
 
-def finish(worker: ServiceConnection, job: Job, folder: Path) -> None:
+def finish(worker: ServiceConnection, job: LeasedJob, folder: Path) -> None:
     """Uploads a result that misses 4 of 4 defects, and ends the job."""
     (folder / "model").mkdir(exist_ok=True)
     (folder / "model" / "manifest.json").write_text("{}")

@@ -36,8 +36,8 @@ def test_parts_have_their_kind(tmp_path):
         assert (part.review()["mask"] is None) == (part.kind == "good")
     write_folder(tmp_path, parts)
     dataset = load_dataset("folder", tmp_path)
-    assert dataset.problems == () and Counter(r.label for r in dataset.records) == {0: 20, 1: 7}
-    assert all(read(record).mask.any() for record in dataset.records if record.label)
+    assert dataset.problems == () and Counter(r.label for r in dataset.items) == {0: 20, 1: 7}
+    assert all(read(record).mask.any() for record in dataset.items if record.label)
 
 
 def test_its_experiment_is_one():

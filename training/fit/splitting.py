@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from datasets.checking import CheckedDataset
-from datasets.folds import Cluster, assign_folds, find_clusters, stratified_group_split
+from datasets.folds import GroupCluster, assign_folds, find_clusters, stratified_group_split
 from datasets.sample import Dataset, Split
 from datasets.splitting import SPLITS
 from segdec.config import MEMORY_FOLDS
@@ -93,7 +93,7 @@ def split_dataset(profiled: ProfiledDataset, *, with_folds: bool = False) -> Dat
     return DatasetSplit(assigned, good, defective, evaluated, (*reasons, *reliability))
 
 
-def _split_into_folds(profiled: ProfiledDataset, clusters: Sequence[Cluster]) -> DatasetSplit | None:
+def _split_into_folds(profiled: ProfiledDataset, clusters: Sequence[GroupCluster]) -> DatasetSplit | None:
     """The split into folds, besides the data set's own test split; None if there are too few parts."""
     checked, own_split = profiled.checked, profiled.profile.own_split
     places = {one.item.group: one.item.split for one in checked.photographs}
@@ -132,7 +132,7 @@ def _all_in_train(checked: CheckedDataset) -> CheckedDataset:
     return CheckedDataset(replace(checked.dataset, items=items), photographs)
 
 
-def _new_split(dataset: Dataset, clusters: Sequence[Cluster]) -> tuple[Dataset, tuple[str, ...]]:
+def _new_split(dataset: Dataset, clusters: Sequence[GroupCluster]) -> tuple[Dataset, tuple[str, ...]]:
     good = [cluster for cluster in clusters if not cluster.label]
     defective = [cluster for cluster in clusters if cluster.label]
     how = f"{_percents(SHARES)} of the parts"
@@ -153,7 +153,7 @@ def _percents(shares: Sequence[float]) -> str:
     return f"{', '.join(first)} and {last}\N{NO-BREAK SPACE}%"
 
 
-def _keep_own_split(dataset: Dataset, clusters: Sequence[Cluster]) -> tuple[Dataset, tuple[str, ...]]:
+def _keep_own_split(dataset: Dataset, clusters: Sequence[GroupCluster]) -> tuple[Dataset, tuple[str, ...]]:
     """The split of the data set; train and val are split again if one has no good or no defective images."""
     good, defective = _counts(dataset)
     if good[0] and good[1] and (sum(defective[:2]) < 2 or (defective[0] and defective[1])):
@@ -173,12 +173,12 @@ def _keep_own_split(dataset: Dataset, clusters: Sequence[Cluster]) -> tuple[Data
     )
 
 
-def _assign(dataset: Dataset, parts: Iterable[Sequence[Cluster]]) -> Dataset:
+def _assign(dataset: Dataset, parts: Iterable[Sequence[GroupCluster]]) -> Dataset:
     places = {group: split for split, part in zip(SPLITS, parts, strict=True) for group in _groups(part)}
     return replace(dataset, items=tuple(r.with_split(places[r.group]) for r in dataset.items))
 
 
-def _groups(part: Iterable[Cluster]) -> Iterable[str]:
+def _groups(part: Iterable[GroupCluster]) -> Iterable[str]:
     return (group for cluster in part for group in cluster.groups)
 
 

@@ -37,7 +37,7 @@ DECISIVE = {
 
 
 @dataclass(frozen=True)
-class Difference:
+class MetricDifference:
     """One metric of both runs, and the paired interval of second − first, None with too few groups."""
 
     first: float | None
@@ -56,7 +56,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """Two runs on the images that both were evaluated on.
 
     Attributes:
@@ -71,7 +71,7 @@ class Comparison:
     second: Path
     photographs: int
     left_out: int
-    differences: Mapping[str, Difference]
+    differences: Mapping[str, MetricDifference]
     first_right: tuple[str, ...]
     second_right: tuple[str, ...]
     both_wrong: int
@@ -105,12 +105,12 @@ class Comparison:
             yield second, f"'{name}' labels more photographs correctly, by more than chance.{held}"
 
 
-def compare_runs(first: Path, second: Path) -> Comparison:
+def compare_runs(first: Path, second: Path) -> RunComparison:
     """Compares two evaluated runs, given by their folders; see `compare_evaluations`."""
     return compare_evaluations(load_evaluation(first), load_evaluation(second))
 
 
-def compare_evaluations(one: EvaluatedRun, other: EvaluatedRun) -> Comparison:
+def compare_evaluations(one: EvaluatedRun, other: EvaluatedRun) -> RunComparison:
     """Compares two evaluated runs on their common images.
 
     Raises:
@@ -126,7 +126,7 @@ def compare_evaluations(one: EvaluatedRun, other: EvaluatedRun) -> Comparison:
     before, after = zip(*pairs, strict=True)
     first_right = tuple(a.name for a, b in pairs if a.outcome == "correct" != b.outcome)
     second_right = tuple(a.name for a, b in pairs if a.outcome != "correct" == b.outcome)
-    return Comparison(
+    return RunComparison(
         first=first,
         second=second,
         photographs=len(pairs),
@@ -171,7 +171,7 @@ def _test_mcnemar(first: int, second: int) -> float:
 
 def _subtract(
     before: Sequence[PhotographResult], after: Sequence[PhotographResult], classes: tuple[str, ...]
-) -> dict[str, Difference]:
+) -> dict[str, MetricDifference]:
     drawn: dict[str, list[NDArray[np.float64]]] = {name: [] for name in INTERVAL_METRICS}
     for weights in draw_resamples([result.group for result in before], resamples=RESAMPLES, seed=0):
         old, new = resample_metrics(before, weights), resample_metrics(after, weights)
@@ -179,6 +179,6 @@ def _subtract(
             drawn[name].append(new[name] - old[name])
     first, second = (compute_metrics(results, classes).scalars() for results in (before, after))
     return {
-        name: Difference(first[name], second[name], percentile_interval(drawn[name]))
+        name: MetricDifference(first[name], second[name], percentile_interval(drawn[name]))
         for name in INTERVAL_METRICS
     }

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from segdec.artifact.rating import Level
+from segdec.artifact.rating import RatingLevel
 from training.formatting import count_of, format_figure, format_percent
 from training.metrics.evaluation import Evaluation
 from training.metrics.intervals import LEVEL
@@ -76,7 +76,7 @@ class Rating:
         needs_threshold: Whether the scores separate good and defective photographs better than the threshold.
     """
 
-    level: Level
+    level: RatingLevel
     reason: str
     advice: tuple[str, ...] = ()
     needs_threshold: bool = False
@@ -102,7 +102,7 @@ def rate(evaluation: Evaluation, training: TrainingFacts) -> Rating:
 
 def _find_level(
     metrics: Metrics, results: Sequence[PhotographResult], training: TrainingFacts
-) -> tuple[Level, list[str]]:
+) -> tuple[RatingLevel, list[str]]:
     """The level without a distinction of usable and weak, and its reasons."""
     missing = _describe_missing(metrics, results)
     if not training.decision_trained:

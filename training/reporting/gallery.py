@@ -37,7 +37,7 @@ WIDE, TALL = 3.0, 0.67
 
 
 @dataclass(frozen=True)
-class Picture:
+class CardPicture:
     """One picture of a card: its JPEG as a data URI, and its size in px."""
 
     caption: str
@@ -60,7 +60,7 @@ class Card:
     shape: str
     size: str
     unmasked: str
-    pictures: tuple[Picture, ...]
+    pictures: tuple[CardPicture, ...]
 
 
 def draw_card(result: PhotographResult, sample: Sample, prediction: Prediction, side_px: int) -> Card:
@@ -75,7 +75,7 @@ def draw_card(result: PhotographResult, sample: Sample, prediction: Prediction, 
     return Card(result, shape, f"{width} × {height} px", unmasked, pictures)
 
 
-def _draw_pictures(sample: Sample, prediction: Prediction, side_px: int) -> tuple[Picture, ...]:
+def _draw_pictures(sample: Sample, prediction: Prediction, side_px: int) -> tuple[CardPicture, ...]:
     # Shrunk before drawing, so that outlines keep their width.
     image = shrink(sample.image, side_px)
     mask = shrink_mask(prediction.mask, side_px)
@@ -94,13 +94,13 @@ def _draw_pictures(sample: Sample, prediction: Prediction, side_px: int) -> tupl
     return tuple(_make_picture(*picture) for picture in pictures if picture)
 
 
-def _make_picture(caption: str, image: NDArray[np.uint8]) -> Picture:
+def _make_picture(caption: str, image: NDArray[np.uint8]) -> CardPicture:
     """A picture [H, W], [H, W, 1] or [H, W, 3] RGB as JPEG."""
     height, width = image.shape[:2]
     pixels = image[..., ::-1] if image.ndim == 3 else image
     _, data = cv2.imencode(".jpg", np.ascontiguousarray(pixels), JPEG)
     encoded = base64.b64encode(data.tobytes()).decode("ascii")
-    return Picture(caption, f"data:image/jpeg;base64,{encoded}", width, height)
+    return CardPicture(caption, f"data:image/jpeg;base64,{encoded}", width, height)
 
 
 def frame_small_regions(picture: NDArray[np.uint8], prediction: Prediction) -> NDArray[np.uint8]:

@@ -30,7 +30,7 @@ class OfferedPoint:
 
 
 @dataclass(frozen=True)
-class OperatingPoints:
+class OperatingPointTable:
     """The operating points of a run as text.
 
     Attributes:
@@ -46,7 +46,7 @@ class OperatingPoints:
     @classmethod
     def of(
         cls, points: Sequence[OperatingPoint], chosen_by: str, run: Path, *, review: bool = False
-    ) -> "OperatingPoints":
+    ) -> "OperatingPointTable":
         """Describes the points of the run in this folder; empty without points.
 
         Args:

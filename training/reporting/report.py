@@ -24,7 +24,7 @@ from training.reporting.charts import (
 )
 from training.reporting.gallery import ReadAndPredict, draw_card
 from training.reporting.html_page import embed_json, read_script, render
-from training.reporting.operating_points import OperatingPoints, calibrate_command
+from training.reporting.operating_points import OperatingPointTable, calibrate_command
 from training.reporting.summary import (
     describe,
     describe_reliability,
@@ -39,7 +39,7 @@ PICTURE_PX = {60: 512, 300: 256}
 
 MIN_PICTURE_PX = 160
 
-NO_POINTS = OperatingPoints()
+NO_POINTS = OperatingPointTable()
 
 CORRECT_SHOWN = 6
 NEAR_SHOWN = 4
@@ -53,7 +53,7 @@ def write_report(
     facts: Mapping[str, str],
     evaluation: Evaluation,
     rating: Rating | None = None,
-    points: OperatingPoints = NO_POINTS,
+    points: OperatingPointTable = NO_POINTS,
     show: ReadAndPredict,
     history: Sequence[Mapping[str, Any]] | None = None,
     warnings: Sequence[str] = (),

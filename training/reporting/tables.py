@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from training.metrics.aggregation import Aggregate, MeanStd
-from training.metrics.comparison import Comparison
+from training.metrics.comparison import RunComparison
 from training.metrics.evaluation import Evaluation
 from training.metrics.intervals import Interval
 from training.metrics.metrics import ClassMetrics
@@ -147,7 +147,7 @@ def _format_spread(aggregate: Aggregate, name: str, spread: MeanStd) -> str:
     return f"{spread.mean:.{digits}f}{deviation}"
 
 
-def comparison_table(comparison: Comparison) -> str:
+def comparison_table(comparison: RunComparison) -> str:
     """Returns the metrics of both runs, their differences, disagreements and the conclusion."""
     left_out = f" ({comparison.left_out} are in one alone)" if comparison.left_out else ""
     lines = [

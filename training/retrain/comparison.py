@@ -9,7 +9,7 @@ from training.data.reading_pool import ReadingPool
 from training.data.run_data import item_reader
 from training.experiment_file import save_experiment
 from training.formatting import count_of
-from training.metrics.comparison import Comparison, Difference, Verdict, compare_evaluations
+from training.metrics.comparison import MetricDifference, RunComparison, Verdict, compare_evaluations
 from training.metrics.evaluation import Parts, evaluate
 from training.metrics.storage import EvaluatedRun, load_evaluation, save_evaluation
 from training.reporting.tables import format_number
@@ -47,7 +47,7 @@ def evaluate_parent(parent: RunFolder, run: RunFolder) -> Path:
     return run.path / PARENT
 
 
-def compare_with_parent(parent: RunFolder, run: RunFolder) -> tuple[dict[str, Comparison], Verdict]:
+def compare_with_parent(parent: RunFolder, run: RunFolder) -> tuple[dict[str, RunComparison], Verdict]:
     """Compares an evaluated run with its parent, on the parent's compared images and on the new ones.
 
     Returns the comparisons by name of the set, and the common verdict.
@@ -67,7 +67,7 @@ def compare_with_parent(parent: RunFolder, run: RunFolder) -> tuple[dict[str, Co
     return by_set, combine_verdicts([each.verdict for each in by_set.values()])
 
 
-def _compare(old: EvaluatedRun, new: EvaluatedRun, names: Collection[str]) -> Comparison | None:
+def _compare(old: EvaluatedRun, new: EvaluatedRun, names: Collection[str]) -> RunComparison | None:
     one, other = old.subset(names), new.subset(names)
     return compare_evaluations(one, other) if one.results and other.results else None
 
@@ -79,7 +79,7 @@ def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
     return "better" if "better" in verdicts else "not worse"
 
 
-def describe_comparison(by_set: Mapping[str, Comparison]) -> Iterator[str]:
+def describe_comparison(by_set: Mapping[str, RunComparison]) -> Iterator[str]:
     """Yields a sentence for each set: metrics of both networks, intervals of their differences, verdict."""
     for what, each in by_set.items():
         metrics = "; ".join(
@@ -95,7 +95,7 @@ def describe_comparison(by_set: Mapping[str, Comparison]) -> Iterator[str]:
         yield f"on {what}, {number}: {metrics}; {right}. {each.verdict.capitalize()}: {why}"
 
 
-def _describe_difference(difference: Difference) -> str:
+def _describe_difference(difference: MetricDifference) -> str:
     interval = difference.interval
     change = ""
     if interval is not None and interval.low < interval.high:  # an interval without width is not certainty

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from datasets.checking import CheckedPhotograph
-from datasets.folds import Cluster, find_clusters, stratified_group_split
+from datasets.folds import GroupCluster, find_clusters, stratified_group_split
 from datasets.leaks import near_duplicates_for_split
 from datasets.sample import Split, is_unlocalized
 from datasets.splitting import SPLITS
@@ -82,7 +82,7 @@ def split_reviewed(
 def _assign_splits(
     old: Sequence[CheckedPhotograph],
     fresh: Sequence[CheckedPhotograph],
-    clusters: Sequence[Cluster],
+    clusters: Sequence[GroupCluster],
     shares: Sequence[float],
     seed: int,
 ) -> tuple[dict[str, Split], int, tuple[str, ...]]:

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from segdec.runtime.files import write_text_atomic
 from training.config import ExperimentConfig
 from training.distribution.interruption import RunInterruptedError
-from training.run.tracker import POSITION_KEYS, Record, Tracker
+from training.run.tracker import POSITION_KEYS, LogRecord, Tracker
 from training.stages import STAGES
 
 REQUEST_LIMITS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
@@ -49,13 +49,13 @@ class MlflowTracker(Tracker):
         self._pending: list[Metric] = []
         self._retry_at, self._wait_s, self._warned = 0.0, FIRST_WAIT_S, False
 
-    def start(self, records: Sequence[Record]) -> None:
+    def start(self, records: Sequence[LogRecord]) -> None:
         """Sends the records that the server does not have yet."""
         for record in records:
             self._queue_record(record)
         self._attempt(self._send)
 
-    def record(self, record: Record) -> None:
+    def record(self, record: LogRecord) -> None:
         """Sends the metrics of one step as `train/…` or `val/…`."""
         self._queue_record(record)
         self._attempt(self._send)
@@ -75,7 +75,7 @@ class MlflowTracker(Tracker):
             self._retry_at = 0.0
             self._attempt(lambda: mlflow.end_run(_status(error)))
 
-    def _queue_record(self, record: Record) -> None:
+    def _queue_record(self, record: LogRecord) -> None:
         numbers = {name: number for name, number in record.items() if name not in POSITION_KEYS}
         self._queue(record["kind"], self._global_step(record["stage_index"], record["step"]), numbers)
 

@@ -13,7 +13,7 @@ from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
 
 from segdec.images import encode_png
-from training.run.tracker import POSITION_KEYS, Pictures, Record, Tracker
+from training.run.tracker import POSITION_KEYS, LogRecord, Pictures, Tracker
 
 FILE_VERSION = "brain.Event:2"
 """Version in the first event of a file."""
@@ -43,12 +43,12 @@ class TensorBoardLog(Tracker):
         self._lengths: dict[int, int] = {}
         """Steps of each stage so far."""
 
-    def start(self, records: Sequence[Record]) -> None:
+    def start(self, records: Sequence[LogRecord]) -> None:
         """Counts the steps of the stages before the one that continues."""
         for record in records:
             self._count(record["stage_index"], record["step"])
 
-    def record(self, record: Record) -> None:
+    def record(self, record: LogRecord) -> None:
         """Adds the metrics of one step."""
         values = [
             Summary.Value(tag=_tag(record["kind"], name), simple_value=number)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Record = Mapping[str, Any]
+LogRecord = Mapping[str, Any]
 """A line of log.jsonl: `kind` (train or val), `stage`, `stage_index`, `step`, and numbers or None."""
 
 POSITION_KEYS = ("kind", "stage", "stage_index", "step")
@@ -19,10 +19,10 @@ Pictures = Mapping[str, NDArray[np.uint8]]
 class Tracker:
     """Receives the log records and stores them elsewhere; the methods of this base class do nothing."""
 
-    def start(self, records: Sequence[Record]) -> None:
+    def start(self, records: Sequence[LogRecord]) -> None:
         """Receives the records of an interrupted run; none if the run is new."""
 
-    def record(self, record: Record) -> None:
+    def record(self, record: LogRecord) -> None:
         """Receives a new record."""
 
     def images(self, kind: str, stage: str, stage_index: int, step: int, images: Pictures) -> None:

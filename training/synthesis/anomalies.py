@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from training.synthesis.defect_shapes import Shape, draw_blob, draw_crack, log_uniform
+from training.synthesis.defect_shapes import DefectShape, draw_blob, draw_crack, log_uniform
 from training.synthesis.fills import (
     Fill,
     Image,
@@ -136,7 +136,7 @@ def _draw_center(
 
 
 @dataclass(frozen=True)
-class Kind:
+class DefectKind:
     """A kind of defect: its fill and how its shape is drawn, a crack or a blob.
 
     Attributes:
@@ -151,7 +151,9 @@ class Kind:
     crack: bool = False
     max_strength: float = 1.0
 
-    def draw(self, random: np.random.Generator, size: tuple[int, ...], center: tuple[int, int]) -> Shape:
+    def draw(
+        self, random: np.random.Generator, size: tuple[int, ...], center: tuple[int, int]
+    ) -> DefectShape:
         """Draws a shape of this kind around `center` in an image of `size`."""
         side = math.sqrt(size[0] * size[1])
         length_px = max(MIN_LENGTH_PX, side * log_uniform(random, self.length))
@@ -162,13 +164,13 @@ class Kind:
 
 
 KINDS = (
-    Kind(change_brightness, (0.05, 0.6), crack=True, max_strength=6.0),
-    Kind(change_brightness, (0.015, 0.12), max_strength=6.0),
-    Kind(shift_brightness, (0.05, 0.4), (0.4, 1.0), max_strength=6.0),
-    Kind(blur, (0.03, 0.35), (0.0, 0.6)),
-    Kind(change_texture, (0.03, 0.35), (0.0, 0.6)),
-    Kind(insert_texture, (0.02, 0.4)),
-    Kind(move_surface, (0.03, 0.3)),
+    DefectKind(change_brightness, (0.05, 0.6), crack=True, max_strength=6.0),
+    DefectKind(change_brightness, (0.015, 0.12), max_strength=6.0),
+    DefectKind(shift_brightness, (0.05, 0.4), (0.4, 1.0), max_strength=6.0),
+    DefectKind(blur, (0.03, 0.35), (0.0, 0.6)),
+    DefectKind(change_texture, (0.03, 0.35), (0.0, 0.6)),
+    DefectKind(insert_texture, (0.02, 0.4)),
+    DefectKind(move_surface, (0.03, 0.3)),
 )
 KIND_PROBABILITIES = (0.4, 0.1, 0.08, 0.14, 0.08, 0.13, 0.07)
 """Probability of each kind."""

@@ -19,7 +19,7 @@ SUBPIXEL_BITS = 4
 
 
 @dataclass(frozen=True)
-class Shape:
+class DefectShape:
     """The opacity of a defect, float32 [r, c], 0…1, in a window of the image."""
 
     rows: slice
@@ -64,7 +64,7 @@ def draw_blob(
     center: tuple[int, int],
     length_px: float,
     softness: float,
-) -> Shape:
+) -> DefectShape:
     """Draws an ellipse with a noisy outline, sometimes in pieces, in an image of `size` (rows, columns).
 
     `length_px` is the longest diameter before the noise, `softness` the width of the edge relative to half of
@@ -93,7 +93,7 @@ def draw_crack(
     center: tuple[int, int],
     length_px: float,
     width_px: float,
-) -> Shape:
+) -> DefectShape:
     """Draws a random curve of varying width and strength, sometimes with a branch."""
     reach = math.ceil(0.6 * length_px + width_px) + 2
     canvas = np.zeros((2 * reach + 1, 2 * reach + 1), np.uint8)
@@ -131,10 +131,10 @@ def _draw_line(
         cv2.line(canvas, one, other, level, max(1, round(width)), cv2.LINE_AA, SUBPIXEL_BITS)
 
 
-def clip_to_image(size: tuple[int, ...], center: tuple[int, int], opacity: Opacity) -> Shape:
+def clip_to_image(size: tuple[int, ...], center: tuple[int, int], opacity: Opacity) -> DefectShape:
     """Returns a shape around `center`, clipped to the image."""
     (rows, columns), part = clip_window(size, center, opacity.shape)
-    return Shape(rows, columns, opacity[part])
+    return DefectShape(rows, columns, opacity[part])
 
 
 def clip_window(

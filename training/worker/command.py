@@ -16,7 +16,7 @@ from segdec.errors import ConfigError, ServiceError
 from segdec.runtime.files import folder_lock
 from training.distribution.cluster import find_address_problem
 from training.worker.job_run import JobRun, WorkerStoppedError
-from training.worker.service_connection import Job, ServiceConnection, WorkerIdentity, is_temporary
+from training.worker.service_connection import LeasedJob, ServiceConnection, WorkerIdentity, is_temporary
 from training.worker.trainer_process import fit_command
 
 IDLE_S = 5.0
@@ -51,7 +51,7 @@ class _StopSignal:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def work(options: WorkerOptions, make_command: Callable[[Job], Sequence[str]] = fit_command) -> None:
+def work(options: WorkerOptions, make_command: Callable[[LeasedJob], Sequence[str]] = fit_command) -> None:
     """Leases jobs and trains until SIGTERM or Ctrl-C; a job in progress is then released.
 
     Raises:
@@ -90,7 +90,7 @@ def work(options: WorkerOptions, make_command: Callable[[Job], Sequence[str]] = 
         raise ConfigError(f"Another worker uses the folder {folder}. Give another --folder.") from error
 
 
-def _lease(service: ServiceConnection, identity: WorkerIdentity) -> tuple[Job | None, str | None]:
+def _lease(service: ServiceConnection, identity: WorkerIdentity) -> tuple[LeasedJob | None, str | None]:
     """Returns a job; None and the reason if there is none for this worker."""
     try:
         lease = service.ask_for_job(identity)

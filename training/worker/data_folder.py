@@ -12,7 +12,7 @@ from segdec.config import GOOD
 from segdec.errors import DatasetError, RunError
 from segdec.images import decode_mask_values, encode_png
 from segdec.runtime.files import atomic_folder, write_bytes_atomic
-from training.worker.service_connection import Job, ServiceConnection
+from training.worker.service_connection import LeasedJob, ServiceConnection
 
 MANIFEST, CLASSES = "manifest.jsonl", "classes.txt"
 IGNORED = 255
@@ -23,7 +23,9 @@ Progress = Callable[[int, int], None]
 """Is called after each photograph with the number of those that are here and that of all."""
 
 
-def fetch_data(service: ServiceConnection, job: Job, files: Path, folder: Path, progress: Progress) -> None:
+def fetch_data(
+    service: ServiceConnection, job: LeasedJob, files: Path, folder: Path, progress: Progress
+) -> None:
     """Writes the job's version of its data set to `folder`.
 
     Args:
@@ -72,7 +74,7 @@ def remove_unused(files: Path) -> None:
             path.unlink()
 
 
-def _download(service: ServiceConnection, job: Job, files: Path, sha256: str) -> None:
+def _download(service: ServiceConnection, job: LeasedJob, files: Path, sha256: str) -> None:
     path = files / sha256
     if not path.exists():
         content = service.read_data_file(job, sha256)

@@ -11,7 +11,7 @@ from segdec.errors import RunError, ServiceError
 from segdec.runtime.files import atomic_folder
 from training.run.checkpoint_folder import CheckpointFolder
 from training.worker.data_folder import link_or_copy, path_inside
-from training.worker.service_connection import MISSING_CHUNKS, Job, SentFile, ServiceConnection
+from training.worker.service_connection import MISSING_CHUNKS, LeasedJob, SentFile, ServiceConnection
 
 MAX_UPLOADS = 3
 """Uploads of a checkpoint or a result until the service has all of its chunks."""
@@ -26,7 +26,7 @@ Beat = Callable[[], None]
 
 def upload_and_report(
     service: ServiceConnection,
-    job: Job,
+    job: LeasedJob,
     root: Path,
     paths: Sequence[Path],
     report: Callable[[list[SentFile]], None],
@@ -52,7 +52,7 @@ def upload_and_report(
 
 
 def upload_files(
-    service: ServiceConnection, job: Job, root: Path, paths: Iterable[Path], beat: Beat
+    service: ServiceConnection, job: LeasedJob, root: Path, paths: Iterable[Path], beat: Beat
 ) -> list[SentFile]:
     """Uploads the chunks of files below `root` that the service does not have; returns their description.
 
@@ -76,7 +76,7 @@ def upload_files(
 
 
 def download_files(
-    service: ServiceConnection, job: Job, files: Sequence[SentFile], folder: Path, beat: Beat
+    service: ServiceConnection, job: LeasedJob, files: Sequence[SentFile], folder: Path, beat: Beat
 ) -> None:
     """Writes files of a checkpoint to `folder`, which is replaced.
 

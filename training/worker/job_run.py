@@ -28,7 +28,7 @@ from training.worker.file_sets import (
 from training.worker.progress import ProgressReport
 from training.worker.service_connection import (
     HeartbeatAnswer,
-    Job,
+    LeasedJob,
     LeaseLostError,
     ServiceConnection,
     is_temporary,
@@ -84,11 +84,11 @@ class JobRun:
     def __init__(
         self,
         service: ServiceConnection,
-        job: Job,
+        job: LeasedJob,
         folder: Path,
         signing_key: "Ed25519PrivateKey | None",
         is_stopping: Callable[[], bool],
-        make_command: Callable[[Job], Sequence[str]] = fit_command,
+        make_command: Callable[[LeasedJob], Sequence[str]] = fit_command,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:

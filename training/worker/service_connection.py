@@ -36,7 +36,7 @@ class Received(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Settings(Received):
+class JobSettings(Received):
     """Settings of a job; None: chosen by `fit`."""
 
     minutes: float
@@ -53,7 +53,7 @@ class SentFile(Received):
     chunks: list[str]
 
 
-class Job(Received):
+class LeasedJob(Received):
     """A leased job."""
 
     id: int
@@ -61,7 +61,7 @@ class Job(Received):
     lease_s: float
     model: str
     version: str
-    settings: Settings
+    settings: JobSettings
     data_set_name: str
     data_set_version: int
     digest: str
@@ -82,7 +82,7 @@ class Job(Received):
 class Lease(Received):
     """The answer to a worker that asks for a job; `reason` says why it gets none, although one waits."""
 
-    job: Job | None
+    job: LeasedJob | None
     reason: str | None = None
 
 
@@ -149,7 +149,7 @@ class ServiceConnection:
     def __exit__(self, *failure: object) -> None:
         self._http.close()
 
-    def lease(self, worker: WorkerIdentity) -> Job | None:
+    def lease(self, worker: WorkerIdentity) -> LeasedJob | None:
         """Leases a job; None if there is none."""
         return self.ask_for_job(worker).job
 
@@ -161,7 +161,7 @@ class ServiceConnection:
 
     def heartbeat(
         self,
-        job: Job,
+        job: LeasedJob,
         *,
         is_training: bool,
         progress: Mapping[str, Any],
@@ -171,47 +171,47 @@ class ServiceConnection:
         body = {"is_training": is_training, "progress": dict(progress), "events": list(events)}
         return self._send("POST", _path(job, "heartbeat"), HeartbeatAnswer, job, json=body, retries=0)
 
-    def read_manifest(self, job: Job) -> bytes:
+    def read_manifest(self, job: LeasedJob) -> bytes:
         """Returns the manifest of the job's version of its data set."""
         return self._read(_path(job, "data/manifest"), job)
 
-    def read_data_file(self, job: Job, sha256: str) -> bytes:
+    def read_data_file(self, job: LeasedJob, sha256: str) -> bytes:
         """Returns a photograph or a mask of it."""
         return self._read(_path(job, f"data/files/{sha256}"), job)
 
-    def read_chunk(self, job: Job, sha256: str) -> bytes:
+    def read_chunk(self, job: LeasedJob, sha256: str) -> bytes:
         """Returns a chunk of the job's checkpoint."""
         return self._read(_path(job, f"chunks/{sha256}"), job)
 
-    def find_missing(self, job: Job, digests: Sequence[str]) -> list[str]:
+    def find_missing(self, job: LeasedJob, digests: Sequence[str]) -> list[str]:
         """Returns those chunks that the service does not have."""
         body = {"sha256": list(digests)}
         return self._send("POST", _path(job, "chunks/missing"), _Missing, job, json=body).missing
 
-    def send_chunk(self, job: Job, sha256: str, data: bytes) -> None:
+    def send_chunk(self, job: LeasedJob, sha256: str, data: bytes) -> None:
         """Stores a chunk."""
         self._send("PUT", _path(job, f"chunks/{sha256}"), _Nothing, job, content=data)
 
-    def send_checkpoint(self, job: Job, files: Sequence[SentFile], position: str) -> None:
+    def send_checkpoint(self, job: LeasedJob, files: Sequence[SentFile], position: str) -> None:
         """Replaces the job's checkpoint by these files, whose chunks are stored."""
         body = {"files": [file.model_dump() for file in files], "position": position}
         self._send("PUT", _path(job, "checkpoint"), _Nothing, job, json=body)
 
-    def send_result(self, job: Job, files: Sequence[SentFile]) -> None:
+    def send_result(self, job: LeasedJob, files: Sequence[SentFile]) -> None:
         """Stores the job's result: these files, whose chunks are stored."""
         body = {"files": [file.model_dump() for file in files]}
         self._send("PUT", _path(job, "result"), _Nothing, job, json=body)
 
-    def send_panel(self, job: Job, png: bytes) -> None:
+    def send_panel(self, job: LeasedJob, png: bytes) -> None:
         """Stores the picture of the latest predictions."""
         self._send("PUT", _path(job, "panel"), _Nothing, job, content=png)
 
-    def end(self, job: Job, outcome: str, reason: str, facts: Mapping[str, Any] | None = None) -> None:
+    def end(self, job: LeasedJob, outcome: str, reason: str, facts: Mapping[str, Any] | None = None) -> None:
         """Ends the lease."""
         body = {"outcome": outcome, "reason": reason[:2000], "facts": None if facts is None else dict(facts)}
         self._send("POST", _path(job, "end"), _Nothing, job, json=body)
 
-    def _read(self, path: str, job: Job) -> bytes:
+    def _read(self, path: str, job: LeasedJob) -> bytes:
         response = self._exchange("GET", path, job, RETRIES)
         if isinstance(response, httpx.Response) and response.is_success:
             return response.content
@@ -223,14 +223,14 @@ class ServiceConnection:
         method: str,
         path: str,
         kind: type[T],
-        job: Job | None = None,
+        job: LeasedJob | None = None,
         *,
         retries: int = RETRIES,
         **body: Any,
     ) -> T:
         return response_reader(kind)(self._exchange(method, path, job, retries, **body))
 
-    def _exchange(self, method: str, path: str, job: Job | None, retries: int, **body: Any) -> Reply:
+    def _exchange(self, method: str, path: str, job: LeasedJob | None, retries: int, **body: Any) -> Reply:
         headers = {REQUEST_ID: uuid.uuid4().hex} | ({} if job is None else {LEASE: job.lease})
         request = self._http.build_request(method, path, headers=headers, **body)
         replies = [self._try(request)]
@@ -247,7 +247,7 @@ class ServiceConnection:
             return error
 
 
-def _path(job: Job, rest: str) -> str:
+def _path(job: LeasedJob, rest: str) -> str:
     return f"{WORKER}/jobs/{job.id}/{rest}"
 
 

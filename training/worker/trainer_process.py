@@ -9,14 +9,14 @@ import training
 from training.distribution.cluster import TF_CONFIG_VARIABLE, Cluster
 from training.distribution.task_process import Task, TaskProcess
 from training.worker.file_sets import MODEL, RUNS
-from training.worker.service_connection import Job
+from training.worker.service_connection import LeasedJob
 
 DATA = "data"
 MAX_LINE = 500
 """Characters of a printed line that are reported."""
 
 
-def fit_command(job: Job) -> list[str]:
+def fit_command(job: LeasedJob) -> list[str]:
     """Returns the command that trains a job. All paths are relative to the job's folder, so that another
     machine can continue it.
     """
@@ -30,7 +30,7 @@ def fit_command(job: Job) -> list[str]:
     return [sys.executable, "-m", "training", *words]
 
 
-def cluster_variables(job: Job) -> dict[str, str]:
+def cluster_variables(job: LeasedJob) -> dict[str, str]:
     """Returns the environment variables with which the processes of a group find each other."""
     if not job.addresses:
         return {}

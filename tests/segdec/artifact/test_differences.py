@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from segdec.artifact import (
-    Comparison,
+    PhotographComparison,
     TrainingPhotographs,
     compare_photograph,
     compare_pixels,
@@ -38,7 +38,8 @@ def test_differences_from_the_training_photographs(height, width, depth, kind, w
     photograph = Photograph(np.zeros((height, width, 1), np.uint8), kind, depth)
     found = compare_photograph(model, photograph, photograph.pixels).check()
     assert [text.split(":")[0] for text in found] == warnings
-    assert compare_photograph(MANIFEST, photograph, photograph.pixels) == Comparison()  # an earlier version
+    earlier_version = MANIFEST
+    assert compare_photograph(earlier_version, photograph, photograph.pixels) == PhotographComparison()
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_the_surface_is_compared_if_the_model_knows_it(grey_training, surface_tr
         compare_surface(known, other, {}).check()
     before = MANIFEST.model_copy(update={"training_photographs": grey_training})
     for model, surface in ((known, None), (before, other), (MANIFEST, other)):
-        assert compare_surface(model, surface, {}) == Comparison()
+        assert compare_surface(model, surface, {}) == PhotographComparison()
 
 
 def test_another_surface_is_explained_by_what_was_measured_before(surface_training) -> None:

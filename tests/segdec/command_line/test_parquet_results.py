@@ -11,7 +11,7 @@ import pytest
 from segdec.__main__ import main
 from segdec.command_line import parquet_results
 from segdec.command_line.inspection_loop import NOT_INSPECTED
-from segdec.command_line.inspectors import InspectedFile, Pictures
+from segdec.command_line.inspectors import InspectedFile, MaskedPhotograph
 from segdec.command_line.parquet_results import ResultFolder
 from segdec.errors import ConfigError, ImageError
 from segdec.images import read_image, write_png
@@ -25,7 +25,7 @@ CLASSES = ["good", "scratch", "spot"]
 
 
 def inspected(name: str, mask: np.ndarray[tuple[int, int], np.dtype[np.uint8]]) -> InspectedFile:
-    pictures = Pictures(np.zeros((*mask.shape, 1), np.uint8), mask)
+    pictures = MaskedPhotograph(np.zeros((*mask.shape, 1), np.uint8), mask)
     return InspectedFile(Path(name), "scratch", 0.75, 0.5, 0.25, (None,), "checked", ("dark",), pictures)
 
 
@@ -58,7 +58,7 @@ def test_each_class_has_run_lengths_of_its_own(tmp_path: Path) -> None:
     classes[1, 2:6], classes[4, 0] = 1, 2
     mask = np.where(classes > 0, np.uint8(255), np.uint8(0))
     file = inspected("a.png", mask)
-    pictures = Pictures(np.zeros((5, 7, 1), np.uint8), mask, None, classes, tuple(CLASSES))
+    pictures = MaskedPhotograph(np.zeros((5, 7, 1), np.uint8), mask, None, classes, tuple(CLASSES))
     with ResultFolder(tmp_path, MODEL) as found:
         found.add_inspected(replace(file, region_labels=("scratch", "spot"), pictures=pictures))
         found.add_inspected(inspected("b.png", mask))

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from segdec.artifact import OperatingPoint, PartShare
-from training.reporting.operating_points import OperatingPoints, format_share
+from training.reporting.operating_points import OperatingPointTable, format_share
 
 MANY = PartShare(count=85, parts=100, low=0.7647, high=0.9135)
 HALF = PartShare(count=1, parts=200, low=0.000127, high=0.0275)
@@ -14,7 +14,7 @@ BASIS = "100 good and 200 defective photographs of validation"
 
 
 def describe(*points, run="run", **options):
-    return OperatingPoints.of(points, BASIS, Path(run), **options)
+    return OperatingPointTable.of(points, BASIS, Path(run), **options)
 
 
 def point(goal, threshold, rejected, missed, note=None):

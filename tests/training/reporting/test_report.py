@@ -13,7 +13,7 @@ from training.metrics.evaluation import Evaluation, evaluate
 from training.metrics.metrics import compute_metrics
 from training.metrics.pixel_histogram import PixelHistogram
 from training.reporting.gallery import read_and_predict, shrink_mask
-from training.reporting.operating_points import OfferedPoint, OperatingPoints
+from training.reporting.operating_points import OfferedPoint, OperatingPointTable
 from training.reporting.report import choose_near_threshold, write_report
 
 FACTS = {"Model": "compact", "Score threshold": "0.5, chosen on validation"}
@@ -124,7 +124,7 @@ def test_operating_points_are_beside_the_slider(evaluation, predictor, mixed, tm
             "at most 1 % missed", 0.05, "40 (30 to 50)", "0.5 (0 to 3)", "calibrate --threshold.score 0.05"
         ),
     )
-    points = OperatingPoints("At this threshold 12 of 100.", offered, ("Too few parts.",))
+    points = OperatingPointTable("At this threshold 12 of 100.", offered, ("Too few parts.",))
     page = write(tmp_path / "report.html", evaluation, predictor, mixed, points=points)
     assert "<p>At this threshold 12 of 100. Too few parts.</p>" in page
     assert re.findall(r'class="link" type="button" data-threshold="([\d.]+)"', page) == ["0.091", "0.05"]
