@@ -26,6 +26,7 @@ from datasets.loading import SHARDS, load_dataset
 from datasets.mask_cover import check_mask_cover
 from datasets.overview import describe
 from datasets.problems import format_problem, raise_if_problems, write_problems
+from datasets.reading_options import ReadingOptions
 from datasets.sample import Dataset
 from datasets.sharding.packing import check_output
 from datasets.sharding.packing import pack as write_shards
@@ -275,10 +276,7 @@ def _load(
         options.layout,
         options.root,
         splits,
-        mask_threshold=options.mask_threshold,
-        invert_masks=options.invert_masks,
-        annotator=options.annotator,
-        strict=options.strict,
+        ReadingOptions.of(options),
         skip_bad_split_file=skip_bad_split_file,
         bounds=bounds,
     )

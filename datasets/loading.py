@@ -1,6 +1,6 @@
 """Loads a data set by the name of its layout."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from datasets.layouts import (
     shards,
     toy,
 )
+from datasets.reading_options import DEFAULTS, ReadingOptions
 from datasets.reviewed import add_reviewed
 from datasets.sample import Dataset, DataSetIssue, DataSetItem, Layout
 from datasets.splitting import SplitFileError, apply_split_file, apply_splits, has_split_file
@@ -64,14 +65,11 @@ def load_dataset(
     layout: str,
     root: Path | str,
     splits: Path | None = None,
+    reading: ReadingOptions = DEFAULTS,
+    *,
     supervision: Path | None = None,
     merge_defects: bool = False,
-    mask_threshold: int | None = None,
-    mask_values: Mapping[str, int] | None = None,
-    invert_masks: bool | None = None,
     reviewed: Sequence[Path] = (),
-    annotator: str | None = None,
-    strict: bool = False,
     test_root: Path | None = None,
     skip_bad_split_file: bool = False,
     bounds: Path | None = None,
@@ -84,14 +82,10 @@ def load_dataset(
         layout: A name in `LAYOUTS`.
         root: Folder of the data set; for `shards` also a URL that TensorFlow can read.
         splits: Split file; replaces the split of the layout, and the file `splits.txt` in `root`.
+        reading: How masks and annotations are read.
         supervision: Supervision file; see `datasets.supervision`.
         merge_defects: Merge all classes of defects into one class, `defect`.
-        mask_threshold: A mask pixel is defective if its value is above this; None for the layout's default.
-        mask_values: Class name → value in mask files whose values are classes.
-        invert_masks: Whether mask files are above 0 where the photograph is good.
         reviewed: Folders of reviewed photographs to add.
-        annotator: Which of several annotations of a photograph is used; see `datasets.formats.label_studio`.
-        strict: Turn shapes that are dropped or cut off into problems of their photographs.
         test_root: Separate folder of the same layout with further photographs, all in the split test.
         skip_bad_split_file: Give no photograph a split if `splits.txt` in `root` is invalid; a note says why.
         bounds: Folder outside of which a manifest names no file that is read; photographs with another one
@@ -108,27 +102,16 @@ def load_dataset(
             f"Did you mean '{nearest_name(layout, LAYOUTS)}'?"
         )
     list_own = _list_or_skip_split if skip_bad_split_file else _list
-    own_splits = splits is None
-    dataset = list_own(layout, str(root), annotator, strict=strict, own_splits=own_splits, bounds=bounds)
+    dataset = list_own(layout, str(root), reading, own_splits=splits is None, bounds=bounds)
     if test_root is not None:
         if layout == SHARDS:
             raise DatasetError(
                 f"A separate test folder ({test_root}) cannot be added to shards. Pack the photographs with "
                 "a split instead: python -m datasets pack --splits FILE."
             )
-        tested = _list(layout, str(test_root), annotator, strict=strict)
+        tested = _list(layout, str(test_root), reading)
         dataset = add_test_folder(dataset, tested, test_root, merge_defects=merge_defects)
-    if mask_threshold is not None:
-        dataset = apply_mask_threshold(dataset, mask_threshold)
-    if invert_masks:
-        if mask_values:
-            raise DatasetError(
-                "data.invert_masks and data.mask_values exclude each other: the values that name classes are "
-                "not inverted. Set one of them."
-            )
-        dataset = apply_inverted_masks(dataset)
-    if mask_values:
-        dataset = apply_mask_values(dataset, mask_values)
+    dataset = _interpret_masks(dataset, reading)
     if reviewed:
         dataset = add_reviewed(dataset, reviewed, merge_defects=merge_defects)
     if splits is not None:
@@ -141,26 +124,33 @@ def load_dataset(
     return merged_defects(dataset) if merge_defects else dataset
 
 
+def _interpret_masks(dataset: Dataset, reading: ReadingOptions) -> Dataset:
+    if reading.mask_threshold is not None:
+        dataset = apply_mask_threshold(dataset, reading.mask_threshold)
+    if reading.invert_masks:
+        if reading.mask_values:
+            raise DatasetError(
+                "data.invert_masks and data.mask_values exclude each other: the values that name classes are "
+                "not inverted. Set one of them."
+            )
+        dataset = apply_inverted_masks(dataset)
+    return apply_mask_values(dataset, reading.mask_values) if reading.mask_values else dataset
+
+
 def _list_or_skip_split(
-    layout: str, place: str, annotator: str | None, *, strict: bool, own_splits: bool, bounds: Path | None
+    layout: str, place: str, reading: ReadingOptions, *, own_splits: bool, bounds: Path | None
 ) -> Dataset:
     """As `_list`, but without a split if `splits.txt` is invalid."""
     try:
-        return _list(layout, place, annotator, strict=strict, own_splits=own_splits, bounds=bounds)
+        return _list(layout, place, reading, own_splits=own_splits, bounds=bounds)
     except SplitFileError as error:
         note = f"No split is used, because the split file is invalid. {error}"
         unsplit = replace(error.unsplit, notes=(*error.unsplit.notes, note))
-        return _usable(unsplit, place, strict=strict)
+        return _usable(unsplit, place, reading)
 
 
 def _list(
-    layout: str,
-    place: str,
-    annotator: str | None,
-    *,
-    strict: bool,
-    own_splits: bool = False,
-    bounds: Path | None = None,
+    layout: str, place: str, reading: ReadingOptions, *, own_splits: bool = False, bounds: Path | None = None
 ) -> Dataset:
     """Lists a data set; with `own_splits`, a published one has the split of its `splits.txt`, if any."""
     if layout == SHARDS:
@@ -173,8 +163,8 @@ def _list(
         if own_splits and layout in PUBLISHED and has_split_file(Path(place)):
             dataset = _published_split(dataset, Path(place))
     else:
-        dataset = folder.index(Path(place), FORMATS_OF_LAYOUT[layout], annotator)
-    return _usable(dataset, place, strict=strict)
+        dataset = folder.index(Path(place), FORMATS_OF_LAYOUT[layout], reading.annotator)
+    return _usable(dataset, place, reading)
 
 
 def _published_split(dataset: Dataset, folder: Path) -> Dataset:
@@ -186,9 +176,9 @@ def _published_split(dataset: Dataset, folder: Path) -> Dataset:
         return replace(dataset, notes=(*dataset.notes, note))
 
 
-def _usable(dataset: Dataset, place: str, *, strict: bool) -> Dataset:
+def _usable(dataset: Dataset, place: str, reading: ReadingOptions) -> Dataset:
     _check_classes(dataset, place)
-    return _with_plain_names(_strict(dataset) if strict else dataset)
+    return _with_plain_names(_strict(dataset) if reading.strict else dataset)
 
 
 def _check_classes(dataset: Dataset, place: str) -> None:

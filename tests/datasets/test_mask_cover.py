@@ -7,6 +7,7 @@ from datasets.checking import check_dataset
 from datasets.loading import load_dataset
 from datasets.mask_cover import check_mask_cover
 from datasets.reading import read
+from datasets.reading_options import ReadingOptions
 from datasets.sample import Dataset, DataSetItem
 from datasets.supervision import apply_inverted_masks
 from segdec.errors import DatasetError
@@ -29,7 +30,7 @@ def test_inverted_masks_are_refused_once_and_the_message_names_the_option(invert
 
 
 def test_inverted_masks_mark_the_defects(inverted_root):
-    dataset = load_dataset("folder", inverted_root, invert_masks=True)
+    dataset = load_dataset("folder", inverted_root, reading=ReadingOptions(invert_masks=True))
     checked = check_dataset(dataset)
     assert check_mask_cover(checked, decided=True) == []
     assert [photograph.defect_px for photograph in checked.photographs] == [6, 0, 0, 6]
@@ -47,13 +48,15 @@ def test_one_large_defect_is_a_warning(folder_root):
 
 def test_an_empty_inverted_mask_marks_everything(inverted_root):
     cv2.imwrite(str(inverted_root / "masks/dent/c.png"), np.zeros((12, 20), np.uint8))
-    (dent, *_) = load_dataset("folder", inverted_root, invert_masks=True).items
+    (dent, *_) = load_dataset("folder", inverted_root, reading=ReadingOptions(invert_masks=True)).items
     assert read(dent).mask.all()
 
 
 def test_inverted_class_values_are_refused(inverted_root):
     with pytest.raises(DatasetError, match=r"data\.invert_masks and data\.mask_values exclude"):
-        load_dataset("folder", inverted_root, mask_values={"dent": 1}, invert_masks=True)
+        load_dataset(
+            "folder", inverted_root, reading=ReadingOptions(mask_values={"dent": 1}, invert_masks=True)
+        )
 
 
 def test_each_of_several_inverted_masks_of_a_photograph_is_inverted(inverted_root):

@@ -6,6 +6,7 @@ import pytest
 
 from datasets.loading import load_dataset
 from datasets.reading import read
+from datasets.reading_options import ReadingOptions
 from segdec.errors import DatasetError
 
 
@@ -53,7 +54,9 @@ def test_masks_keep_their_classes_where_the_data_set_numbers_them_otherwise(fold
     pixels = np.zeros((12, 20), np.uint8)
     pixels[4, 5:8], pixels[5, 5:8] = 1, 2
     assert cv2.imwrite(str(folder / "masks/a.png"), pixels)
-    dataset = load_dataset("folder", folder_root, mask_threshold=200, reviewed=[folder])
+    dataset = load_dataset(
+        "folder", folder_root, reading=ReadingOptions(mask_threshold=200), reviewed=[folder]
+    )
     sample = read(next(item for item in dataset.items if item.name == "reviewed/a"))
     assert (sample.classes[4, 5:8] == 2).all() and (sample.classes[5, 5:8] == 1).all()
     assert np.count_nonzero(sample.mask) == 6

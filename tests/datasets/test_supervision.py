@@ -6,6 +6,7 @@ from datasets.checking import check_dataset
 from datasets.layouts.folder import index
 from datasets.loading import load_dataset
 from datasets.reading import read
+from datasets.reading_options import ReadingOptions
 from datasets.supervision import apply_supervision
 from segdec.errors import DatasetError
 
@@ -18,7 +19,7 @@ def limited(folder_root, tmp_path):
         path, split_file = tmp_path / "supervision.txt", tmp_path / "mine.txt"
         path.write_text(text)
         split_file.write_text(splits)
-        return load_dataset("folder", folder_root, split_file, path, **options)
+        return load_dataset("folder", folder_root, split_file, ReadingOptions(**options), supervision=path)
 
     return limit
 

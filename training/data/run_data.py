@@ -19,6 +19,7 @@ from datasets.loading import load_dataset
 from datasets.mask_cover import check_mask_cover
 from datasets.problems import describe_problems
 from datasets.reading import read
+from datasets.reading_options import ReadingOptions
 from datasets.sample import (
     Dataset,
     DataSetIssue,
@@ -177,14 +178,10 @@ def list_dataset(config: DataConfig, splits: Path | None) -> Dataset:
         config.layout,
         config.root,
         splits,
+        ReadingOptions.of(config),
         supervision=config.supervision,
         merge_defects=config.merge_defects,
-        mask_threshold=config.mask_threshold,
-        mask_values=config.mask_values,
-        invert_masks=config.invert_masks,
         reviewed=config.reviewed,
-        annotator=config.annotator,
-        strict=config.strict,
         test_root=config.test_root,
     )
 

@@ -41,7 +41,7 @@ from training.fit.cluster_member import (
 from training.fit.dataset_profile import (
     DatasetProfile,
     ProfiledDataset,
-    ReadOptions,
+    ProfileOptions,
     merge_defects,
     profile_dataset,
     rare_classes,
@@ -127,7 +127,7 @@ NO_ENCODER = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions(ReadOptions):
+class FitOptions(ProfileOptions):
     """Options of the command; `python -m training fit --help` describes them."""
 
     root: Path
@@ -394,16 +394,7 @@ def _check_same_folder(run: Path, root: Path) -> None:
 def _profile(options: FitOptions) -> ProfiledDataset:
     """Profiles the data set; merges the defect classes if one of them is rare."""
     layout = options.layout or detect_layout(options.root)
-    dataset = load_dataset(
-        layout,
-        options.root,
-        options.splits,
-        mask_threshold=options.mask_threshold,
-        invert_masks=options.invert_masks,
-        annotator=options.annotator,
-        strict=options.strict,
-        test_root=options.test,
-    )
+    dataset = load_dataset(layout, options.root, options.splits, options, test_root=options.test)
     if options.test is not None:
         dataset = _use_all_to_train(dataset, options.root)
     if options.splits is not None:

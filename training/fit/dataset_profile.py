@@ -16,6 +16,7 @@ from datasets.checking import CheckedDataset, CheckedPhotograph, check_dataset, 
 from datasets.leaks import near_duplicates_for_split
 from datasets.mask_cover import check_mask_cover
 from datasets.problems import format_problem, raise_if_problems
+from datasets.reading_options import ReadingOptions
 from datasets.sample import Dataset, DataSetItem, Sample, is_unlocalized
 from datasets.splitting import SPLITS, has_own_split
 from segdec.errors import DatasetError
@@ -50,15 +51,11 @@ class Orientation(Enum):
 
 
 @dataclass(frozen=True)
-class ReadOptions:
-    """Options of reading images and masks; see `python -m training fit --help`."""
+class ProfileOptions(ReadingOptions):
+    """Options of reading and checking the files; see `python -m training fit --help`."""
 
     skip_broken: bool = False
     white_level: int | None = None
-    mask_threshold: int | None = None
-    invert_masks: bool | None = None
-    annotator: str | None = None
-    strict: bool = False
     max_pixels: int = DEFAULT_MAX_PIXELS
 
 
@@ -100,7 +97,7 @@ class DatasetProfile:
     mixed_duplicates: int
     own_split: bool
     merged: bool = False
-    read_options: ReadOptions = ReadOptions()
+    options: ProfileOptions = ProfileOptions()
     orientation: Orientation = Orientation.FIXED
 
     @property
@@ -133,7 +130,7 @@ class ProfiledDataset:
     states: Mapping[str, FileState | None] = field(default_factory=dict)
 
 
-def profile_dataset(dataset: Dataset, layout: str, root: Path, read_options: ReadOptions) -> ProfiledDataset:
+def profile_dataset(dataset: Dataset, layout: str, root: Path, options: ProfileOptions) -> ProfiledDataset:
     """Reads and checks all images and masks.
 
     Raises:
@@ -144,20 +141,20 @@ def profile_dataset(dataset: Dataset, layout: str, root: Path, read_options: Rea
     states = {item.name: cache.state(item) for item in dataset.items}
     checked = check_dataset(
         dataset,
-        white_level=read_options.white_level,
-        max_pixels=read_options.max_pixels,
+        white_level=options.white_level,
+        max_pixels=options.max_pixels,
         progress=lambda items: progress_bar(items, desc="reading", unit="image", leave=False),
         examine=lambda sample: facts.update({sample.name: measure_sample(sample)}),
     )
-    cover = check_mask_cover(checked, decided=read_options.invert_masks is not None)
-    if not read_options.skip_broken:
+    cover = check_mask_cover(checked, decided=options.invert_masks is not None)
+    if not options.skip_broken:
         raise_if_problems(checked.dataset)
     if not checked.photographs:
         raise DatasetError(f"{root} holds no usable photograph. Expected at least good ones.")
     duplicates, notes = near_duplicates_for_split(checked.photographs)
     own = has_own_split(dataset, root)
     profile = build_profile(checked, facts, duplicates, layout=layout, root=str(root), own_split=own)
-    profile = replace(profile, read_options=read_options)
+    profile = replace(profile, options=options)
     skipped = tuple(f"skipped: {format_problem(problem)}" for problem in checked.dataset.problems)
     notes = (*skipped, *dataset.notes, *cover, *describe_risks(checked), *notes)
     return ProfiledDataset(profile, checked, duplicates, notes, states)

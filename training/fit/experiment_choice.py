@@ -7,7 +7,7 @@ from typing import Any
 
 from training.config import ExperimentConfig
 from training.data.augmentation import rotations_keeping_size
-from training.fit.dataset_profile import DatasetProfile, Orientation, ReadOptions
+from training.fit.dataset_profile import DatasetProfile, Orientation, ProfileOptions
 from training.formatting import count_of, format_percent
 
 Settings = dict[str, Any]
@@ -179,8 +179,8 @@ def choose_experiment(
     }
     if profile.merged:
         settings["data"]["merge_defects"] = True
-    for option in fields(ReadOptions):
-        if (value := getattr(profile.read_options, option.name)) != option.default:
+    for option in fields(ProfileOptions):
+        if (value := getattr(profile.options, option.name)) != option.default:
             settings["input" if option.name == "white_level" else "data"][option.name] = value
     if resources.encoder_weights is not None:
         settings["encoder_weights"] = resources.encoder_weights

@@ -18,6 +18,7 @@ from api.record.tables import inspections, pictures
 from api.review.export_command import run
 from datasets.loading import load_dataset
 from datasets.reading import read
+from datasets.reading_options import ReadingOptions
 from segdec.errors import ConfigError
 from segdec.images import encode_png
 from segdec.imaging.run_lengths import encode_run_lengths
@@ -134,7 +135,11 @@ def test_masks_with_classes_contain_the_index_of_the_class(line, predictor, tmp_
     def export(out, label, mask):
         line.judge(record_id, label, mask)
         line.export(out)
-        return read(load_dataset("manifest", out, mask_values={"scratch": 1, "spot": 2}).items[0])
+        return read(
+            load_dataset(
+                "manifest", out, reading=ReadingOptions(mask_values={"scratch": 1, "spot": 2})
+            ).items[0]
+        )
 
     classes = export(tmp_path / "out", "scratch", mask).classes
     assert (classes[8:12, 10:13] == 1).all() and (classes[8:12, 13:16] == 2).all()

@@ -7,6 +7,7 @@ from datasets.annotations.class_values import box_classes, spread_classes
 from datasets.layouts import folder
 from datasets.loading import load_dataset
 from datasets.reading import read
+from datasets.reading_options import ReadingOptions
 from datasets.sample import VALUES_ARE_CLASSES
 from datasets.sharding.packing import pack
 from segdec.errors import DatasetError
@@ -83,12 +84,14 @@ def test_mask_files_may_name_the_class_of_each_pixel(folder_root):
     mask = np.zeros((12, 20), np.uint8)
     mask[0, 1], mask[0, 2] = 10, 20
     write_png(folder_root / "masks/dent/c.png", mask)
-    dataset = load_dataset("folder", folder_root, mask_values={"scratch": 10, "dent": 20})
+    dataset = load_dataset(
+        "folder", folder_root, reading=ReadingOptions(mask_values={"scratch": 10, "dent": 20})
+    )
     sample = read(dataset.items[0])
     assert dataset.classes == ("good", "dent", "scratch")
     assert (sample.mask > 0).sum() == 2 and sample.classes[0, 1:3].tolist() == [2, 1]
-    dent = load_dataset("folder", folder_root, mask_values={"dent": 20}).items[0]
+    dent = load_dataset("folder", folder_root, reading=ReadingOptions(mask_values={"dent": 20})).items[0]
     with pytest.raises(DatasetError, match=r"holds the values 10, which are not classes\. Expected 0 and 20"):
         read(dent)
     with pytest.raises(DatasetError, match=r"names the unknown class 'dend'.*Did you mean 'dent'"):
-        load_dataset("folder", folder_root, mask_values={"dend": 20})
+        load_dataset("folder", folder_root, reading=ReadingOptions(mask_values={"dend": 20}))

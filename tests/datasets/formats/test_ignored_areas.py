@@ -10,6 +10,7 @@ from datasets.annotations.boxed_mask import BoxedMask
 from datasets.layouts import shards
 from datasets.loading import load_dataset
 from datasets.reading import read
+from datasets.reading_options import ReadingOptions
 from datasets.sample import VALUES_ARE_CLASSES
 from datasets.sharding.packing import pack
 from datasets.supervision import merged_defects
@@ -71,7 +72,7 @@ def test_mask_files_may_mark_ignored_pixels(tmp_path, write_picture, inverted):
         mask[tuple(np.transpose(marked))] = 255 * (not inverted)
         (tmp_path / "masks" / name).parent.mkdir(parents=True, exist_ok=True)
         write_png(tmp_path / "masks" / f"{name}.png", mask)
-    dataset = load_dataset("folder", tmp_path, invert_masks=inverted)
+    dataset = load_dataset("folder", tmp_path, reading=ReadingOptions(invert_masks=inverted))
     assert (dataset.classes, dataset.problems) == (("good", "scratch"), ())
     good, scratched = dataset.items
     assert (good.name, good.label, scratched.label) == ("good/b", 0, 1)
@@ -83,7 +84,9 @@ def test_a_value_of_mask_files_may_mark_ignored_pixels(folder_root):
     values = np.zeros((12, 20), np.uint8)
     values[0, 1], values[0, 2] = 10, 200
     write_png(folder_root / "masks/dent/c.png", values)
-    dataset = load_dataset("folder", folder_root, mask_values={"dent": 10, "ignore": 200})
+    dataset = load_dataset(
+        "folder", folder_root, reading=ReadingOptions(mask_values={"dent": 10, "ignore": 200})
+    )
     dent = read(dataset.items[0])
     assert (pixels(dent.mask), pixels(dent.ignored)) == ([(0, 1)], [(0, 2)])
 

@@ -8,6 +8,7 @@ import pytest
 from datasets.layouts.folder import index
 from datasets.loading import load_dataset
 from datasets.reading import read
+from datasets.reading_options import ReadingOptions
 from tests.datasets.layouts.contents import block, check_dropped, check_problems, described, marked
 
 SIZE = {"imageHeight": 12, "imageWidth": 20}  # of `write_picture`
@@ -191,7 +192,7 @@ def test_accidental_click_beside_a_shape_is_dropped_unless_strict(annotate, tmp_
     assert described(dataset) == [("a", "dent", "box", True), ("b", "good", "mask", False)]
     dropped = [("shape 2", "a", "the box of 0×0 pixels"), ("shape 3", "a", "a polygon of 2 different points")]
     check_dropped(dataset, dropped)
-    strict = load_dataset("labelme", tmp_path, strict=True)
+    strict = load_dataset("labelme", tmp_path, reading=ReadingOptions(strict=True))
     check_problems(strict, dropped)
     assert [item.name for item in strict.items] == ["b"]
 

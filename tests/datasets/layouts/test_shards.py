@@ -109,7 +109,7 @@ def test_what_is_asked_about_all_items_is_what_they_say(folder_root, tmp_path):
     supervision.write_text("label scratch\n")
     (folder_root / "splits.txt").write_text("train good\nval dent\ntest scratch\n")
     (folder_root / "good/e.png").write_bytes((folder_root / "good/a.png").read_bytes())
-    pack(load_dataset("folder", folder_root, None, supervision), str(tmp_path / "set"))
+    pack(load_dataset("folder", folder_root, supervision=supervision), str(tmp_path / "set"))
     dataset = load_dataset("shards", tmp_path / "set")
     items = list(dataset.items)
     assert [item.name for item in items] == ["dent/c", "good/a", "good/b", "good/e", "scratch/d"]

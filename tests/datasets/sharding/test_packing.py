@@ -13,6 +13,7 @@ from datasets import file_systems
 from datasets.checking import check_dataset
 from datasets.loading import load_dataset
 from datasets.reading import read, read_files
+from datasets.reading_options import ReadingOptions
 from datasets.sharding.packing import pack
 from segdec.errors import DatasetError
 
@@ -142,17 +143,17 @@ def test_supervision_and_thresholds_survive(folder_root, out, tmp_path):
     supervision = tmp_path / "supervision.txt"
     supervision.write_text("box dent\nlabel scratch\n")
     (folder_root / "splits.txt").write_text("train good\ntrain dent\ntrain scratch\n")
-    pack(load_dataset("folder", folder_root, None, supervision), out)
+    pack(load_dataset("folder", folder_root, supervision=supervision), out)
     dent, _, _, scratch = load_dataset("shards", out).items
     assert (dent.supervision, dent.mask_threshold) == ("box", None)
     assert (read(dent).mask > 0).sum() == 6
     assert (scratch.supervision, scratch.mask_file) == ("label", None)
-    pack(load_dataset("folder", folder_root, mask_threshold=127), f"{out}-cut")
+    pack(load_dataset("folder", folder_root, reading=ReadingOptions(mask_threshold=127)), f"{out}-cut")
     dent, *_ = load_dataset("shards", f"{out}-cut").items
     assert (dent.supervision, dent.mask_threshold) == ("mask", 127)
-    (recut, *_) = load_dataset("shards", f"{out}-cut", mask_threshold=20).items
+    (recut, *_) = load_dataset("shards", f"{out}-cut", reading=ReadingOptions(mask_threshold=20)).items
     assert (recut.mask_threshold, recut.digests) == (20, None)  # to be read again
-    pack(load_dataset("folder", folder_root, invert_masks=True), f"{out}-inverted")
+    pack(load_dataset("folder", folder_root, reading=ReadingOptions(invert_masks=True)), f"{out}-inverted")
     dent, *_ = load_dataset("shards", f"{out}-inverted").items
     assert (read(dent).mask == 0).sum() == 6
 

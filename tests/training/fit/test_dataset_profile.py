@@ -13,7 +13,7 @@ from datasets.loading import load_dataset
 from datasets.sample import Sample
 from segdec.errors import DatasetError
 from training.fit.dataset_profile import (
-    ReadOptions,
+    ProfileOptions,
     measure_sample,
     merge_defects,
     profile_dataset,
@@ -24,7 +24,7 @@ from training.fit.messages import describe_profile
 
 
 def survey_folder(root):
-    return profile_dataset(load_dataset("folder", root), "folder", root, ReadOptions())
+    return profile_dataset(load_dataset("folder", root), "folder", root, ProfileOptions())
 
 
 def test_a_toy_set_is_counted_measured_and_described(toy_root):
@@ -91,8 +91,8 @@ def test_what_cannot_be_used_is_left_out_where_that_is_said(tmp_path):
     broken.write_bytes(broken.read_bytes()[:50])
     dataset = load_dataset("folder", root)
     with pytest.raises(DatasetError, match=r"(?s)1 problem.*--skip-broken .python -m training fit"):
-        profile_dataset(dataset, "folder", root, ReadOptions())
-    profiled = profile_dataset(dataset, "folder", root, ReadOptions(skip_broken=True))
+        profile_dataset(dataset, "folder", root, ProfileOptions())
+    profiled = profile_dataset(dataset, "folder", root, ProfileOptions(skip_broken=True))
     assert len(profiled.checked.photographs) == 23
-    assert profiled.profile.read_options.skip_broken
+    assert profiled.profile.options.skip_broken
     assert profiled.notes[0].startswith(f"skipped: {broken} is not")

@@ -1,0 +1,32 @@
+"""What the files of a data set mean where they could mean something else."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Self
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How masks and annotations are read.
+
+    Attributes:
+        mask_threshold: A mask pixel is defective if its value is above this; None for the layout's default.
+        mask_values: Class name → value in mask files whose values are classes.
+        invert_masks: Whether mask files are above 0 where the photograph is good; None if nobody has decided.
+        annotator: Which of several annotations of a photograph is used; see `datasets.formats.label_studio`.
+        strict: Turn shapes that are dropped or cut off into problems of their photographs.
+    """
+
+    mask_threshold: int | None = None
+    mask_values: Mapping[str, int] | None = None
+    invert_masks: bool | None = None
+    annotator: str | None = None
+    strict: bool = False
+
+    @classmethod
+    def of(cls, settings: object) -> Self:
+        """Returns the options that `settings` has as attributes of the same names; others have defaults."""
+        return cls(**{f.name: getattr(settings, f.name) for f in fields(cls) if hasattr(settings, f.name)})
+
+
+DEFAULTS = ReadingOptions()
