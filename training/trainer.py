@@ -30,7 +30,7 @@ from training.metrics.validation import Validation, Validator, choose_thresholds
 from training.optimization.flops import Workload, count_step_flops, measure_strategy_peak
 from training.optimization.initial import with_initial_sha256
 from training.optimization.numerics import compute_dtype, emulates_bfloat16, set_numerics
-from training.optimization.pretrained import build_initial_network, load_pretrained
+from training.optimization.pretrained import LoadPretrained, build_initial_network, load_pretrained
 from training.optimization.step import build_step
 from training.optimization.step_runner import AsynchronousStepRunner, StepRunner, SynchronousStepRunner
 from training.optimization.train_state import build_train_state
@@ -61,6 +61,7 @@ class Trainer:
         few_photographs: Whether to use only a few photographs of each fold, if there are folds.
         control: Controls steps and schedules of the stages, equally in all processes; None = as configured.
         process_group: The processes of the run if they are connected already; `cluster` is then ignored.
+        load_weights: Loads the encoder's weights.
 
     Attributes:
         config: The effective experiment, with the number of classes and a divisible batch size.
@@ -80,6 +81,7 @@ class Trainer:
         few_photographs: bool = False,
         control: ScheduleControl | None = None,
         process_group: ProcessGroupContext | None = None,
+        load_weights: LoadPretrained = load_pretrained,
     ) -> None:
         self.dry_run = dry_run
         self.control = control or ScheduleControl()
@@ -96,7 +98,7 @@ class Trainer:
         self.strategy, self.is_chief = self.process_group.strategy, self.process_group.is_chief
         batch_size = divisible_batch_size(config, self.strategy)
         self.config = config.model_copy(update={"network": data.model.network, "batch_size": batch_size})
-        pretrained = load_pretrained(self.config)
+        pretrained = load_weights(self.config)
         origin = None if pretrained is None else pretrained.origin
         self.process_group.check_same(
             run_digest(self.config, data, origin), "experiment, data or encoder weights"

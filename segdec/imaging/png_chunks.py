@@ -2,9 +2,10 @@
 
 import zlib
 from collections.abc import Iterator
+from functools import partial
 
 from segdec.errors import ImageError
-from segdec.imaging.deflate import inflated_size
+from segdec.imaging.deflate import check_deflated
 from segdec.imaging.integrity import incomplete
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -81,12 +82,7 @@ def check_pixels(data: bytes, name: str) -> None:
     if sum(map(len, chunks)) * MAX_RATIO <= largest + MAX_UNCHECKED:
         return
     contents = (chunk[LENGTH_BYTES + KIND_BYTES : -CHECKSUM_BYTES] for chunk in chunks)
-    try:
-        unpacked, _ = inflated_size(contents, largest, PIECE_BYTES)
-    except zlib.error as error:
-        raise _broken(name, f"its pixels cannot be decompressed ({error})") from error
-    if unpacked > largest:
-        raise _broken(name, "it has far more pixels than its header says")
+    check_deflated(contents, largest, PIECE_BYTES, partial(_broken, name))
 
 
 def _chunks(data: bytes, name: str, *, checksums: bool = True) -> Iterator[tuple[bytes, memoryview]]:

@@ -5,9 +5,10 @@ section 2.2). If zeros overwrite the rest of a strip, they often decode to a lon
 decoder reports an error.
 """
 
-import zlib
+from functools import partial
 
-from segdec.imaging.deflate import inflated_size
+from segdec.errors import ImageError
+from segdec.imaging.deflate import check_deflated
 from segdec.imaging.integrity import incomplete
 from segdec.imaging.tiff_directory import (
     BITS,
@@ -65,20 +66,11 @@ def check_parts(data: bytes, tags: Tags, name: str) -> None:
         part_bits = part_width * max(bits) * (1 if separate else channels)
         view = memoryview(data)
         for place, length in zip(places[:needed], lengths or (len(data),) * needed, strict=False):
-            _check_deflated(view[place : place + length], -(-part_bits // 8) * rows, name)
+            packed = view[place : place + length]
+            pieces = (packed[start : start + PIECE_BYTES] for start in range(0, len(packed), PIECE_BYTES))
+            if not check_deflated(pieces, -(-part_bits // 8) * rows, PIECE_BYTES, partial(_broken, name)):
+                raise _broken(name, "a strip or tile ends early", truncated=True)
 
 
-def _check_deflated(packed: memoryview, max_bytes: int, name: str) -> None:
-    pieces = (packed[start : start + PIECE_BYTES] for start in range(0, len(packed), PIECE_BYTES))
-    try:
-        unpacked, ended = inflated_size(pieces, max_bytes, PIECE_BYTES)
-    except zlib.error as error:
-        raise _broken(name, f"its pixels cannot be decompressed ({error})") from error
-    if unpacked > max_bytes:
-        raise _broken(name, "a strip or tile has too many pixels")
-    if not ended:
-        raise _broken(name, "a strip or tile ends early", truncated=True)
-
-
-def _broken(name: str, what: str, *, truncated: bool = False) -> Exception:
+def _broken(name: str, what: str, *, truncated: bool = False) -> ImageError:
     return incomplete(f"{name} is not a complete TIFF file: {what}", truncated=truncated)

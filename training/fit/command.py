@@ -95,8 +95,9 @@ from training.optimization.pretrained import (
     FIT_ENCODERS,
     IMAGENET,
     RANDOM,
+    LoadPretrained,
     install_command,
-    load_pretrained,
+    load_each_once,
     present_encoders,
 )
 from training.reporting.summary import describe_rating
@@ -194,7 +195,7 @@ def _fit(
     options: FitOptions, name: str, out: Path, began: float, group: ProcessGroupContext | None
 ) -> RunInterruptedError | None:
     """Fits in a single process or the chief; returns the interrupt after which the model was exported."""
-    ends_at = began + 60 * options.minutes
+    ends_at, load_weights = began + 60 * options.minutes, load_each_once()
     if options.resume and _has_checkpoint(options.runs / name):
         return _resume(options, name, out, began, group)
     with _without_model(options.runs / name):
@@ -202,13 +203,13 @@ def _fit(
         profiled = _profile(options)
         print_lines(*describe_profile(profiled.profile, profiled.notes))
         replicas = count_replicas() if group is None else group.strategy.num_replicas_in_sync
-        resources = replace(_find_resources(options), replicas=replicas)
+        resources = replace(_find_resources(options, load_weights), replicas=replicas)
         profiled, split = _split(profiled, with_folds=resources.encoder_weights is not None)
         print_lines(*describe_split(split))
 
         # === Choose ===
-        resources, comparison = _choose_encoder(options, profiled, split, resources)
-        profile = _detect_orientation(profiled.profile, split, resources)
+        resources, comparison = _choose_encoder(options, profiled, split, resources, load_weights)
+        profile = _detect_orientation(profiled.profile, split, resources, load_weights)
         choice, forward_s = _choose_in_time(profile, split, resources, ends_at, options.area)
         reserved = _reserved_s(forward_s, split, choice.rotations)
         train_until = ends_at - reserved
@@ -232,7 +233,9 @@ def _fit(
             control = make_time_control(group, config.stages.steps, train_until, clock, min_steps)
             fixed_s = clock() - began + forward_s * encoded + reserved
             fresh = options.overwrite or options.resume
-            trainer = Trainer(config, fresh=fresh, control=control, process_group=group)
+            trainer = Trainer(
+                config, fresh=fresh, control=control, process_group=group, load_weights=load_weights
+            )
         print_lines(trainer.describe_start(), HOW_TO_STOP)
     if comparison:
         write_text_atomic(trainer.folder.path / ENCODERS_FILE, "\n".join([*comparison, ""]))
@@ -481,7 +484,7 @@ def _count_validated(split: DatasetSplit) -> int:
     return split.good[1] * (1 if split.defective[1] else 2) + split.defective[1]
 
 
-def _find_resources(options: FitOptions) -> Resources:
+def _find_resources(options: FitOptions, load_weights: LoadPretrained) -> Resources:
     """The encoder weights, if available, and the memory limit."""
     memory, encoder = memory_limit(), options.encoder
     if encoder is not None and (encoder not in ENCODERS or options.encoder_weights == RANDOM):
@@ -496,7 +499,7 @@ def _find_resources(options: FitOptions) -> Resources:
     network, stages = {"preset": "mobilenet", "encoder": encoder}, {"joint": {"steps": 1}}
     config = ExperimentConfig(encoder_weights=options.encoder_weights, network=network, stages=stages)
     try:
-        load_pretrained(config)
+        load_weights(config)
     except ConfigError as error:
         if options.encoder is not None or options.encoder_weights != IMAGENET:
             raise
@@ -506,7 +509,11 @@ def _find_resources(options: FitOptions) -> Resources:
 
 
 def _choose_encoder(
-    options: FitOptions, profiled: ProfiledDataset, split: DatasetSplit, resources: Resources
+    options: FitOptions,
+    profiled: ProfiledDataset,
+    split: DatasetSplit,
+    resources: Resources,
+    load_weights: LoadPretrained,
 ) -> tuple[Resources, list[str]]:
     """Chooses among the encoders whose weights are present and that keep `--max-ms`; also returns its reason.
 
@@ -539,7 +546,7 @@ def _choose_encoder(
         compared, needed = keep_compared(durations, options.minutes)
         left_out = [name for name in durations if name not in compared]
         if compared:
-            comparison = _compare(options, profiled, split, resources, compared)
+            comparison = _compare(options, profiled, split, resources, compared, load_weights)
             resources, lines = replace(resources, encoder=comparison.chosen), [*comparison.to_lines()]
     if left_out:
         why = f"--minutes {math.ceil(needed)}" if split.heads > 1 else "three defective and three good parts"
@@ -555,6 +562,7 @@ def _compare(
     split: DatasetSplit,
     resources: Resources,
     durations: Mapping[str, float],
+    load_weights: LoadPretrained,
 ) -> EncoderComparison:
     share_s = 60 * options.minutes * time_share(len(durations))
     number = count_photographs(share_s, durations.values())
@@ -564,20 +572,22 @@ def _compare(
         choice = _choose(profiled.profile, split, replace(resources, encoder=name))
         config = _experiment(choice, name, options, MAX_STEPS)
         store_checks(profiled, open_check_cache(config, config.network.input_channels))
-        precision, steps = measure_average_precision(config, items, share_s, clock)
+        precision, steps = measure_average_precision(config, items, share_s, clock, load_weights)
         encoders.append(ComparedEncoder(name, duration_ms, precision, steps))
     defective = sum(item.label > 0 for item in items)
     return EncoderComparison(tuple(encoders), share_s, len(items), defective)
 
 
-def _detect_orientation(profile: DatasetProfile, split: DatasetSplit, resources: Resources) -> DatasetProfile:
+def _detect_orientation(
+    profile: DatasetProfile, split: DatasetSplit, resources: Resources, load_weights: LoadPretrained
+) -> DatasetProfile:
     """Finds out the orientation of parts, if the network will remember good surface."""
     choice = _choose(profile, split, resources)
     config = choice.config(planned_steps(choice.shares))
     if not config.network.memory:
         return profile
     train = split.dataset.of_split("train")
-    return replace(profile, orientation=detect_orientation(config, profile.classes, train))
+    return replace(profile, orientation=detect_orientation(config, profile.classes, train, load_weights))
 
 
 # === The experiment ===

@@ -14,6 +14,7 @@ from training.config import ExperimentConfig
 from training.dry_run import trial_experiment
 from training.fit.encoder_choice import MAX_STEPS
 from training.fit.time_control import Clock, TimeControl
+from training.optimization.pretrained import LoadPretrained
 from training.trainer import Trainer
 
 
@@ -34,7 +35,11 @@ def pick_photographs(items: Sequence[DataSetItem], number: int, seed: int) -> li
 
 
 def measure_average_precision(
-    config: ExperimentConfig, items: Sequence[DataSetItem], share_s: float, clock: Clock
+    config: ExperimentConfig,
+    items: Sequence[DataSetItem],
+    share_s: float,
+    clock: Clock,
+    load_weights: LoadPretrained,
 ) -> tuple[float, int]:
     """Trains the heads of an experiment for a short time, in a temporary folder.
 
@@ -46,6 +51,7 @@ def measure_average_precision(
         items: The photographs, with their folds.
         share_s: Time limit, s.
         clock: Monotonic time, s.
+        load_weights: Loads the encoder's weights.
 
     Raises:
         RunInterruptedError: After SIGTERM or SIGINT.
@@ -59,5 +65,5 @@ def measure_average_precision(
         network = trial.network.model_copy(update={"memory": 0})  # it costs time, and each encoder gets one
         trial = trial.model_copy(update={"data": data, "network": network})
         control = TimeControl(trial.stages.steps, clock() + share_s, clock)
-        result = Trainer(trial, dry_run=True, control=control).run().result()
+        result = Trainer(trial, dry_run=True, control=control, load_weights=load_weights).run().result()
     return result.validation["average_precision"] or 0.0, sum(control.taken.values())

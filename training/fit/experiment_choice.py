@@ -107,6 +107,41 @@ class Resources:
     replicas: int = 1
 
 
+@dataclass(frozen=True)
+class _Conditions:
+    """What the choice depends on.
+
+    Attributes:
+        training_defects: Number of defective training images.
+        validated: Whether there are defects to validate.
+        heads: Number of heads, each for a fold; without heads the network has only a memory of good surface.
+    """
+
+    profile: DatasetProfile
+    resources: Resources
+    training_defects: int
+    validated: bool
+    heads: int
+
+    @property
+    def masked(self) -> bool:
+        """Whether any defect has a mask or a box."""
+        return self.profile.masks + self.profile.boxes > 0
+
+    @property
+    def has_encoder(self) -> bool:
+        """Whether the network has a pretrained encoder."""
+        return self.resources.encoder_weights is not None
+
+    @property
+    def rotates(self) -> bool:
+        """Whether photographs are rotated by right angles."""
+        orientation = self.profile.orientation
+        return orientation is Orientation.ARBITRARY or (
+            orientation is Orientation.ISOTROPIC and self.heads > 0
+        )
+
+
 def choose_experiment(
     profile: DatasetProfile,
     defective: tuple[int, ...],
@@ -122,101 +157,94 @@ def choose_experiment(
     defective images in train, val and test. `heads` is the number of heads, each for a fold; without heads
     the network has only a memory of good surface.
     """
-    training_defects = defective[0]
-    masked = profile.masks + profile.boxes > 0
-    validated = heads > 1 or defective[1] > 0
-    regime, augmentation = _data_regime(profile, training_defects, masked=masked, validated=validated)
-    has_encoder = resources.encoder_weights is not None
-    memory_alone = not heads
-    if memory_alone:
-        text = "parts that differ from remembered good surface are defective"
-        regime, augmentation = f"good only: no defects in train: {text}", {}
-    synthetic = bool(augmentation)
-    network, why = _network(profile, training_defects, resources, heads)
-    size, why_size = _input(
-        profile,
-        default_area,
-        masked=masked,
-        synthetic=synthetic,
-        has_encoder=has_encoder,
-        trains_heads=has_encoder and heads > 0,
-        may_stretch=has_encoder and not memory_alone,
-    )
-    channels, why_colour = _colour(profile)
-    if channels == 1 and profile.stored_in_colour:
-        size["convert_color"] = True
-    network["input_channels"] = channels
-    stages, shares, why_stages = _stages(
-        has_encoder=has_encoder, localized=masked or synthetic, memory_alone=memory_alone
-    )
+    known = _Conditions(profile, resources, defective[0], heads > 1 or defective[1] > 0, heads)
+    regime, added_defects = _data_regime(known)
+    size, why_size = _input(known, default_area, synthetic=bool(added_defects))
+    height, width = size.get("height") or profile.height, size.get("width") or profile.width
+    rotations = len(rotations_keeping_size((height, width))) if known.rotates else 1
+    augmentation = added_defects | ({"rotate": True} if known.rotates else {})
+    if not known.has_encoder:
+        augmentation |= {"brightness": 0.1, "contrast": 0.3}
+    stages, shares, why_stages = _stages(known, synthetic=bool(added_defects))
+    network, why_network = _network(known)
     if "segment" not in shares:  # the decision trains the segmentation network too
         network["gradient_gate"] = False
-    if not has_encoder:
-        augmentation |= {"brightness": 0.1, "contrast": 0.3}
-    height, width = size.get("height") or profile.height, size.get("width") or profile.width
-    area, rotations = height * width, 1
-    orientation = profile.orientation
-    if orientation is Orientation.ARBITRARY or (orientation is Orientation.ISOTROPIC and not memory_alone):
-        augmentation |= {"rotate": True}
-        rotations = len(rotations_keeping_size((height, width)))
-    if not has_encoder:
-        network["mask_stride"] = 2 if area <= 256 * 256 else 4
-    settings: Settings = {
-        "seed": SEED,
-        "batch_size": _round_up(8 if has_encoder else 4, resources.replicas),
-        "ema_decay": 0.99,
-        "checkpoint_every": 1000,
+    if not known.has_encoder:
+        network["mask_stride"] = 2 if height * width <= 256 * 256 else 4
+    network["input_channels"], why_colour = _colour(profile)
+    reasons = {
+        "regime": regime,
+        "network": why_network,
+        "input": why_size,
+        "colour": why_colour,
+        "changes": _describe_augmentation(augmentation, known),
+        "stages": why_stages,
+    }
+    cache_mb = _cache_mb(height * width, images * rotations, resources)
+    settings = {
+        **_fixed_settings(known),
         "network": network,
-        "input": size,
-        "data": {
-            "layout": profile.layout,
-            "root": profile.root,
-            "cache_mb": _cache_mb(area, images * rotations, resources),
-        },
-        "target": {"dilation_px": 3, "positive_weight": 3.0},
+        "input": size | _input_options(profile, network["input_channels"]),
+        "data": _data(profile, cache_mb),
         "augmentation": augmentation,
         "stages": stages,
     }
-    if profile.merged:
-        settings["data"]["merge_defects"] = True
-    for option in fields(ProfileOptions):
-        if (value := getattr(profile.options, option.name)) != option.default:
-            settings["input" if option.name == "white_level" else "data"][option.name] = value
-    if resources.encoder_weights is not None:
-        settings["encoder_weights"] = resources.encoder_weights
-    reasons = {
-        "regime": regime,
-        "network": why,
-        "input": why_size,
-        "colour": why_colour,
-        "changes": _describe_augmentation(
-            augmentation, orientation, has_encoder=has_encoder, memory_alone=memory_alone
-        ),
-        "stages": why_stages,
+    return ExperimentChoice(settings, reasons, shares, height * width, rotations)
+
+
+def _fixed_settings(known: _Conditions) -> Settings:
+    """Settings that the data set does not change."""
+    weights = known.resources.encoder_weights
+    return {
+        "seed": SEED,
+        "batch_size": _round_up(8 if known.has_encoder else 4, known.resources.replicas),
+        "ema_decay": 0.99,
+        "checkpoint_every": 1000,
+        "target": {"dilation_px": 3, "positive_weight": 3.0},
+        **({} if weights is None else {"encoder_weights": weights}),
     }
-    return ExperimentChoice(settings, reasons, shares, area, rotations)
+
+
+def _data(profile: DatasetProfile, cache_mb: int) -> Settings:
+    given = {
+        option.name: value
+        for option in fields(ProfileOptions)
+        if option.name != "white_level" and (value := getattr(profile.options, option.name)) != option.default
+    }
+    merged = {"merge_defects": True} if profile.merged else {}
+    return {"layout": profile.layout, "root": profile.root, "cache_mb": cache_mb, **merged, **given}
+
+
+def _input_options(profile: DatasetProfile, channels: int) -> Settings:
+    white_level = profile.options.white_level
+    return {
+        **({"convert_color": True} if channels == 1 and profile.stored_in_colour else {}),
+        **({} if white_level is None else {"white_level": white_level}),
+    }
 
 
 def _round_up(number: int, step: int) -> int:
     return math.ceil(number / step) * step
 
 
-def _data_regime(
-    profile: DatasetProfile, training_defects: int, *, masked: bool, validated: bool
-) -> tuple[str, Settings]:
+def _data_regime(known: _Conditions) -> tuple[str, Settings]:
     """The amount of training defects, and the synthetic defects that are added."""
+    profile, training_defects = known.profile, known.training_defects
+    if not known.heads:
+        text = "parts that differ from remembered good surface are defective"
+        return f"good only: no defects in train: {text}", {}
     shown = f"{count_of(training_defects, 'defective photograph')} in train, {_annotation(profile)}"
     if not training_defects:
         text = "no defects in train: half of the photographs get a synthetic one (augmentation.synthetic 0.5)"
         return f"good only: {text}", {"synthetic": 0.5}
-    if training_defects < FEW_DEFECTIVE or not validated:  # synthetic defects then select the weights
+    if training_defects < FEW_DEFECTIVE or not known.validated:  # synthetic defects then select the weights
         why = "few" if training_defects < FEW_DEFECTIVE else "some, but no defect to validate"
         if profile.masks:
             text = "synthetic and transplanted ones are added (augmentation.synthetic 0.25, transplant 0.25)"
             return f"{why}: {shown}; {text}", {"synthetic": 0.25, "transplant": 0.25}
         text = "synthetic defects are added (augmentation.synthetic 0.25)"
         return f"{why}: {shown}; {text}", {"synthetic": 0.25}
-    if not masked:
+    if not known.masked:
         return f"labels: {shown}: the mask is trained with labels only", {}
     number = "some" if training_defects < MANY_DEFECTIVE else "many"
     return f"{number}: {shown}: enough without synthetic ones", {}
@@ -231,12 +259,11 @@ def _annotation(profile: DatasetProfile) -> str:
     return ", ".join(f"{number} {kind}" for kind, number in known.items())
 
 
-def _network(
-    profile: DatasetProfile, training_defects: int, resources: Resources, heads: int
-) -> tuple[Settings, str]:
+def _network(known: _Conditions) -> tuple[Settings, str]:
     network: Settings
+    resources, heads = known.resources, known.heads
     memory = MEMORY_BESIDE_HEADS if heads else MEMORY
-    if profile.orientation is Orientation.ARBITRARY:
+    if known.profile.orientation is Orientation.ARBITRARY:
         memory *= ROTATED_MEMORY_FACTOR
     if resources.encoder_weights is not None:
         source = "ImageNet" if resources.encoder_weights == "imagenet" else resources.encoder_weights
@@ -253,7 +280,7 @@ def _network(
         text += f" (network.memory {memory}), which also finds unknown kinds of defects"
         return network, text
     network = {"preset": "compact", "normalization": "instance", "gradient_gate": True}
-    if training_defects < MANY_DEFECTIVE:
+    if known.training_defects < MANY_DEFECTIVE:
         network["mask_prior"] = 3.0
     return network, f"compact, from random weights: {resources.no_encoder}"
 
@@ -266,27 +293,20 @@ def _colour(profile: DatasetProfile) -> tuple[int, str]:
     return 1, "grey: one channel"
 
 
-def _input(
-    profile: DatasetProfile,
-    default_area: int,
-    *,
-    masked: bool,
-    synthetic: bool,
-    has_encoder: bool,
-    trains_heads: bool,
-    may_stretch: bool,
-) -> tuple[Settings, str]:
+def _input(known: _Conditions, default_area: int, *, synthetic: bool) -> tuple[Settings, str]:
     """Policy and size of the input, so that the smallest defect keeps `MIN_DEFECT_PX`."""
+    profile = known.profile
+    trains_heads = known.has_encoder and known.heads > 0
     height, width = profile.height, profile.width
     area, smallest = height * width, profile.smallest_px
     needed = min(1.0, MIN_DEFECT_PX / smallest) if smallest else 0.0
-    highest = max(1.0, math.sqrt(ENCODER_AREA / area)) if has_encoder else 1.0
+    highest = max(1.0, math.sqrt(ENCODER_AREA / area)) if known.has_encoder else 1.0
     allowed = float(default_area)
     if trains_heads:
         sufficient = area * (HEADS_DEFECT_PX / smallest) ** 2 if smallest else 0.0
         allowed = min(default_area, max(HEADS_AREA, sufficient))
     scale = max(needed, min(highest, math.sqrt(allowed / area)))
-    if scale**2 * area > MAX_AREA and masked and not profile.labels:  # each tile needs its mask
+    if scale**2 * area > MAX_AREA and known.masked and not profile.labels:  # each tile needs its mask
         text = (
             f"tiles of {TILE} × {TILE} px: in one shrunk input, the smallest defect ({smallest:.0f} px "
             f"across) would keep fewer than {MIN_DEFECT_PX:.0f} px"
@@ -308,7 +328,7 @@ def _input(
         policy, why = "resize", "all have about the same aspect ratio"
     if synthetic and not profile.one_shape:
         why = "aspect ratios differ, and synthetic defects must not be placed on padding"
-    elif may_stretch and not profile.one_shape:
+    elif trains_heads and not profile.one_shape:
         policy, why = "resize", "aspect ratios differ, but an encoder finds less on padded photographs"
     size = {"policy": policy, "height": rows, "width": columns}
     return size, f"{policy} to {columns} × {rows} px: {why}{notes}"
@@ -323,32 +343,28 @@ def _describe_scale(smallest: float | None, scale: float) -> str:
     return text
 
 
-def _describe_augmentation(
-    augmentation: Settings, orientation: Orientation, *, has_encoder: bool, memory_alone: bool
-) -> str:
-    rotated = f"rotations by right angles, since good photographs {orientation.value}"
-    if memory_alone:
-        return f"{rotated} (augmentation.rotate)" if "rotate" in augmentation else "none"
+def _describe_augmentation(augmentation: Settings, known: _Conditions) -> str:
+    rotated = f"rotations by right angles, since good photographs {known.profile.orientation.value}"
+    if not known.heads:
+        return f"{rotated} (augmentation.rotate)" if known.rotates else "none"
     kinds = [f"{name} {augmentation[name]}" for name in ("synthetic", "transplant") if name in augmentation]
     also = f", and defects are added ({'; '.join(kinds)})" if kinds else ""
-    if has_encoder and "rotate" in augmentation:
+    if known.has_encoder and known.rotates:
         return f"flips, and {rotated} (augmentation.rotate){also}"
-    if has_encoder:
+    if known.has_encoder:
         return f"only flips, so that encoder features are computed once{also}"
     return f"flips, brightness and contrast: a network from random weights needs variety{also}"
 
 
-def _stages(
-    *, has_encoder: bool, localized: bool, memory_alone: bool
-) -> tuple[Settings, dict[str, float], str]:
+def _stages(known: _Conditions, *, synthetic: bool) -> tuple[Settings, dict[str, float], str]:
     """Settings of each stage, its share of the steps, and the reason."""
-    if memory_alone:
+    if not known.heads:
         return {}, {}, "none: the memory is built from the photographs, without training"
-    if has_encoder:
+    if known.has_encoder:
         stages = {"joint": ENCODER_STAGE}
         return stages, {"joint": 1.0}, "joint only: with a frozen encoder, both networks train together"
     schedule = {"kind": "poly"}
-    if not localized:
+    if not (known.masked or synthetic):
         stages = {"joint": {"learning_rate": 5e-4, "schedule": schedule}}
         return stages, {"joint": 1.0}, "joint only: the stage segment needs masks or boxes"
     shares = {"segment": 0.6, "decision": 0.15, "joint": 0.25}

@@ -14,7 +14,7 @@ from training.data.feature_cache import FeatureCache
 from training.data.run_data import build_model_config, item_reader
 from training.data.subsets import pick_evenly
 from training.fit.dataset_profile import Orientation
-from training.optimization.pretrained import build_initial_network, load_pretrained
+from training.optimization.pretrained import LoadPretrained, build_initial_network, load_pretrained
 from training.surface_patches import (
     Floats,
     Image,
@@ -34,7 +34,10 @@ rotated copies replace a part of the patches; the surface is isotropic if it ris
 
 
 def detect_orientation(
-    config: ExperimentConfig, classes: tuple[str, ...], items: Sequence[DataSetItem]
+    config: ExperimentConfig,
+    classes: tuple[str, ...],
+    items: Sequence[DataSetItem],
+    load_weights: LoadPretrained = load_pretrained,
 ) -> Orientation:
     """Returns how good photographs relate to rotated copies of others, by the distances of their patches.
 
@@ -42,11 +45,12 @@ def detect_orientation(
         config: An experiment with a memory of good surface.
         classes: Names of the classes.
         items: The training photographs, with their folds.
+        load_weights: Loads the encoder's weights.
 
     Raises:
         SegdecError: If photographs or the encoder's weights cannot be read.
     """
-    network = build_initial_network(config, load_pretrained(config))
+    network = build_initial_network(config, load_weights(config))
     memory, random = network.memory, np.random.default_rng(config.seed)
     set_projection(memory, random)
     images = _read_good_images(config, classes, items)

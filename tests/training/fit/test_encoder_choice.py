@@ -166,7 +166,7 @@ def choose(profiled_of, monkeypatch, tmp_path):
         options = command.FitOptions(root=tmp_path, encoder_weights=weights or "none", **given)
         split = split_dataset(profiled, with_folds=folds)
         resources = Resources(weights, encoder=given.get("encoder") or "mobilenet")
-        resources, lines = command._choose_encoder(options, profiled, split, resources)
+        resources, lines = command._choose_encoder(options, profiled, split, resources, pytest.fail)
         return resources.encoder, " ".join(" ".join(lines).split()), measured, trained
 
     return choose
@@ -221,6 +221,7 @@ def test_without_time_or_defects_it_is_the_first_one(choose, given, encoder, mea
 def test_encoders_are_compared_by_training_heads(toy_root, tmp_path, monkeypatch, capsys):
     """With two transformers of two blocks, two steps each; nothing but the checks of the files is left."""
     from training.fit import command, encoder_comparison, experiment_choice
+    from training.optimization import pretrained
     from training.optimization.transformer_weights import state_dict_shapes
 
     random = np.random.default_rng(1)
@@ -242,7 +243,12 @@ def test_encoders_are_compared_by_training_heads(toy_root, tmp_path, monkeypatch
     options = command.FitOptions(root=toy_root, runs=tmp_path / "runs", max_ms=20.0)
     profiled, split = command._split(command._profile(options), with_folds=True)
     resources = Resources("imagenet", encoder="tiny_one")
-    resources, lines = command._choose_encoder(options, profiled, split, resources)
+    load, loaded = pretrained.load_each_once(), []
+    load_file = pretrained._load_file
+    monkeypatch.setattr(pretrained, "_load_file", lambda *words: loaded.append(words[0]) or load_file(*words))
+    load(ExperimentConfig(network={"encoder": "tiny_one"}, stages={"joint": {"steps": 1}}))
+    resources, lines = command._choose_encoder(options, profiled, split, resources, load)
+    assert loaded == names
     assert resources.encoder in names
     rows = [line.split() for line in "\n".join(lines).splitlines()[-2:]]
     assert [(row[0], row[4]) for row in rows] == [(name, "2") for name in names]

@@ -291,12 +291,43 @@ def test_an_encoder_whose_weights_are_present_is_not_downloaded(monkeypatch, tmp
 
     loaded = []
     monkeypatch.setattr(pretrained, "available_weights", lambda name: tmp_path if name in present else None)
-    monkeypatch.setattr(command, "load_pretrained", lambda config: loaded.append(config.network.encoder))
-    resources = command._find_resources(command.FitOptions(root=tmp_path))
+
+    def load(config):
+        loaded.append(config.network.encoder)
+
+    resources = command._find_resources(command.FitOptions(root=tmp_path), load)
     assert (resources.encoder_weights, resources.encoder, loaded) == ("imagenet", encoder, [encoder])
     for name in (None, "dinov2_small"):
         options = command.FitOptions(root=tmp_path, encoder_weights="weights.h5", encoder=name)
-        assert command._find_resources(options).encoder == (name or "mobilenet")
+        assert command._find_resources(options, load).encoder == (name or "mobilenet")
+
+
+@pytest.mark.usefixtures("tensorflow_devices")
+def test_the_weights_of_an_encoder_are_loaded_once(
+    monkeypatch, toy_root, tmp_path, tiny_encoder, tiny_encoder_weights
+):
+    """To see whether they can be used, to detect the orientation of the parts, and to train."""
+    from training.fit import command
+    from training.optimization import pretrained
+
+    asked, read, load_file = [], [], pretrained._load_file
+
+    def load_each_once():
+        load = pretrained.load_each_once()
+        return lambda config: asked.append(config.network.encoder) or load(config)
+
+    def trainer(config, *, load_weights, **_):
+        assert load_weights(config).origin.encoder == tiny_encoder
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "load_each_once", load_each_once)
+    monkeypatch.setattr(pretrained, "_load_file", lambda *words: read.append(words) or load_file(*words))
+    monkeypatch.setattr(command, "Trainer", trainer)
+    places = ["--runs", tmp_path / "runs", "--out", tmp_path / "model", "--area", "1024"]
+    encoder = ["--encoder", tiny_encoder, "--encoder-weights", tiny_encoder_weights]
+    with pytest.raises(SystemExit):
+        main([str(word) for word in ("fit", toy_root, *places, *encoder)])
+    assert (asked, len(read)) == ([tiny_encoder] * 3, 1)
 
 
 @pytest.mark.usefixtures("tensorflow_devices")
@@ -313,20 +344,20 @@ def test_an_encoder_whose_weights_are_present_is_not_downloaded(monkeypatch, tmp
 )
 def test_a_given_encoder_is_used_or_it_is_an_error(tmp_path, options, problem):
     from training.fit.command import FitOptions, _find_resources
+    from training.optimization.pretrained import load_pretrained
 
     with pytest.raises(ConfigError, match=re.escape(problem)):
-        _find_resources(FitOptions(root=tmp_path, **options))
+        _find_resources(FitOptions(root=tmp_path, **options), load_pretrained)
 
 
 @pytest.mark.usefixtures("tensorflow_devices")
-def test_without_weights_it_says_what_that_costs_and_how_to_get_them(monkeypatch, tmp_path):
+def test_without_weights_it_says_what_that_costs_and_how_to_get_them(tmp_path):
     from training.fit import command
 
     def refuse(_):
         raise ConfigError("The ImageNet weights cannot be downloaded (refused). Expected the file 'x'.")
 
-    monkeypatch.setattr(command, "load_pretrained", refuse)
-    resources = command._find_resources(command.FitOptions(root=tmp_path))
+    resources = command._find_resources(command.FitOptions(root=tmp_path), refuse)
     assert resources.encoder_weights is None
     reason, cost, remedy = resources.no_encoder.split(". ")
     assert reason == "The ImageNet weights cannot be downloaded (refused)"
