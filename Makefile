@@ -5,6 +5,9 @@ BIN    := $(VENV)/bin
 MODEL  ?= runs/demo/model
 PORT   ?= 8000
 
+# Without bytecode each of the many processes that tests start would compile the packages again.
+unexport PYTHONDONTWRITEBYTECODE
+
 SERVING_BENCHMARKS := overhead recording overload replicas memory_bound
 
 .PHONY: help install studio demo demo-loop test test-all test-loaded check image-test scale-test licences sbom audit notes serve bench bench-serving clean
