@@ -3,6 +3,7 @@
 import sqlite3  # noqa: F401  # before TensorFlow, which replaces it by a copy that chooses other indexes
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -134,25 +135,31 @@ def migrate(engine: Engine) -> None:
     if (files := files_of(engine)) is not None:
         files.create()
     with write_transaction(engine) as connection:
-        config = migrations()
-        found, known = revision_of(connection), ScriptDirectory.from_config(config)
-        if found is not None and found not in {script.revision for script in known.walk_revisions()}:
+        scripts = migration_scripts()
+        found, head = revision_of(connection), scripts.get_current_head()
+        if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
             raise ConfigError(
                 f"The record's database has schema {found}, which this version does not know. Expected "
-                f"{known.get_current_head()} or an earlier one. Run the version that wrote it, or newer."
+                f"{head} or an earlier one. Run the version that wrote it, or newer."
             )
-        config.attributes["connection"] = connection
         if engine.dialect.name == "postgresql":  # an index of millions of rows takes minutes
             connection.execute(text("SET LOCAL statement_timeout = 0"))
         if found is None:
             all_tables().create_all(connection)
-            command.stamp(config, "head")
-        else:
+            MigrationContext.configure(connection).stamp(scripts, "head")
+        elif found != head:
+            config = _configuration()
+            config.attributes["connection"] = connection
             command.upgrade(config, "head")
 
 
-def migrations() -> Config:
-    """Returns the Alembic configuration."""
+@cache
+def migration_scripts() -> ScriptDirectory:
+    """Returns the migrations that this version knows."""
+    return ScriptDirectory.from_config(_configuration())
+
+
+def _configuration() -> Config:
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS))
     return config

@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from alembic.script import ScriptDirectory
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.database.database import migrate, migrations, open_database, revision_of
+from api.database.database import migrate, migration_scripts, open_database, revision_of
 from api.database.database_files import files_of
 from api.record.initialization import DATABASE, database_url
 from api.settings import ENV_PREFIX, Settings
@@ -85,7 +84,7 @@ def _explained_errors(engine: Engine) -> Iterator[None]:
 
 def _check_schema(engine: Engine) -> None:
     with engine.connect() as connection:
-        found, known = revision_of(connection), ScriptDirectory.from_config(migrations()).get_current_head()
+        found, known = revision_of(connection), migration_scripts().get_current_head()
     if found != known:
         raise ConfigError(
             f"The record's database has schema {found}, expected {known}. Start the service of this version "

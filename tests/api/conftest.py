@@ -3,6 +3,7 @@ import copy
 import hashlib
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -16,12 +17,13 @@ from typing import Any, Self, TypeVar
 
 import httpx
 import numpy as np
+import psycopg
 import pytest
 import uvicorn
 from anyio.from_thread import start_blocking_portal
 from fastapi import FastAPI
 from numpy.typing import NDArray
-from sqlalchemy import create_engine, text
+from sqlalchemy import make_url
 
 from api.app import create_app
 from api.database.database import migrate, open_database
@@ -333,33 +335,52 @@ def postgres():
 
 @pytest.fixture(scope="session")
 def make_database(postgres):
-    """Makes an empty database of PostgreSQL and returns its URL."""
+    """Makes a database of PostgreSQL, empty or as another one, and returns its URL."""
 
-    def make() -> str:
+    def make(template: str = "template0") -> str:
         name = f"record_{uuid.uuid4().hex}"
-        url = postgres.url.replace("postgresql", "postgresql+psycopg")
-        admin = create_engine(url, isolation_level="AUTOCOMMIT")
-        with admin.connect() as connection:
-            connection.execute(text(f"CREATE DATABASE {name}"))
-        admin.dispose()
+        with psycopg.connect(postgres.url, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
         return postgres.url_of(name)
 
     return make
 
 
+@pytest.fixture(scope="session")
+def record_file(tmp_path_factory):
+    """A SQLite database with the current schema, to be copied."""
+    path = tmp_path_factory.mktemp("record") / "record.db"
+    create_tables(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def record_template(make_database):
+    """The name of a PostgreSQL database with the current schema, to be copied."""
+    url = make_database()
+    create_tables(url)
+    return make_url(url).database
+
+
+def create_tables(url: str) -> None:
+    engine = open_database(url)
+    migrate(engine)
+    engine.dispose()
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request, tmp_path):
-    """Of an empty database."""
+    """Of a database with the current schema."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/record.db"
-    return request.getfixturevalue("make_database")()
+        copy = shutil.copyfile(request.getfixturevalue("record_file"), tmp_path / "record.db")
+        return f"sqlite:///{copy}"
+    return request.getfixturevalue("make_database")(request.getfixturevalue("record_template"))
 
 
 @pytest.fixture
 def engine(database_url):
     """Of a record with the current schema."""
     engine = open_database(database_url)
-    migrate(engine)
     yield engine
     engine.dispose()
 

@@ -63,9 +63,12 @@ class OwnPostgres:
         """Starts the cluster and waits until it answers.
 
         Without fsync, which only the failure of the whole machine would need: a start after a crash would
-        write every file of every database to the disk first, which can take longer than the wait.
+        write every file of every database to the disk first, which can take longer than the wait. Without
+        autovacuum, which begins at any time.
         """
-        options = f"-p {self.port} -k {self._folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+        options = (
+            f"-p {self.port} -k {self._folder} -c listen_addresses=127.0.0.1 -c fsync=off -c autovacuum=off"
+        )
         words = ["-w", "-t", str(WAIT_S), "-l", self._folder / "log", "-o", options, "start"]
         self._run("pg_ctl", "--pgdata", self._data, *words)
 

@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from alembic.script import ScriptDirectory
 from sqlalchemy import update
 
 from api.__main__ import main
-from api.database.database import migrations, open_database, write_transaction
+from api.database.database import migration_scripts, open_database, write_transaction
 from api.http.mask_encoding import convert_mask
 from api.record.initialization import PICTURES
 from api.record.tables import inspections, pictures
@@ -216,7 +215,7 @@ def test_photographs_without_a_verdict_are_exported_with_their_review(
 
 
 def test_a_database_with_another_schema_is_rejected(make_database, tmp_path):
-    known = ScriptDirectory.from_config(migrations()).get_current_head()
+    known = migration_scripts().get_current_head()
     with pytest.raises(ConfigError, match=f"has schema None, expected {known}"):
         run(["--out", str(tmp_path / "out"), "--record-database", make_database()])
     with pytest.raises(ConfigError, match="The record's database cannot be used: "):
