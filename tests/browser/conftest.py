@@ -40,11 +40,16 @@ SIZES = {
     "phone": {"width": 390, "height": 844},
 }
 """Viewports of the pages."""
-EACH_SIZE = ["large", *(pytest.param(size, marks=pytest.mark.slow) for size in ("small", "phone"))]
-"""Parameters of tests that use one viewport after another."""
-
 expect.set_options(timeout=30_000)
 """Milliseconds, for busy machines."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks tests in a browser as slow, except those of one file, which opens each page."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()) and item.path.stem != "test_languages":
+            item.add_marker("slow")
 
 
 class PagePredictor(StubPredictor):

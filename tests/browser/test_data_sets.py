@@ -15,7 +15,6 @@ from tests.browser.conftest import SIZES, part_image, serving
 from tests.browser.test_log_in import add_people, log_in
 
 SCRIPT = "<img src=x onerror=alert(1)>"
-pytestmark = pytest.mark.slow
 
 
 def toy_files(count):

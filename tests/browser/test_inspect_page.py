@@ -74,7 +74,6 @@ def sent(user) -> int:
     return sum("/predict" in url for url in user.requests)
 
 
-@pytest.mark.slow
 def test_decision_overlay_outline_and_downloads_of_a_dropped_photograph(open_page, service):
     service.predictor.area = np.zeros((40, 60), np.uint8)
     service.predictor.area[2:38, 3:58] = 255
@@ -105,7 +104,6 @@ def test_decision_overlay_outline_and_downloads_of_a_dropped_photograph(open_pag
     assert {"files", "history", *sliders, "regions", "save-mask"} <= reached
 
 
-@pytest.mark.slow
 def test_sliders_change_mask_and_decision_without_a_request(open_page):
     user = open_page()
     page = user.page
@@ -132,7 +130,6 @@ def test_sliders_change_mask_and_decision_without_a_request(open_page):
     assert len(user.requests) == before
 
 
-@pytest.mark.slow
 def test_zoomed_picture_centres_the_picked_region(open_page):
     user = open_page()
     page = user.page
@@ -179,7 +176,6 @@ def filtered_png(image: NDArray[np.uint8]) -> bytes:
     return png(image.shape[1], image.shape[0], 8, 0, zlib.compress(rows))
 
 
-@pytest.mark.slow
 def test_png_filters_and_the_scale_of_scores(open_page):
     page = open_page().page
     image = np.random.default_rng(0).integers(0, 256, (25, 9), dtype=np.uint8)
@@ -209,7 +205,6 @@ def test_png_filters_and_the_scale_of_scores(open_page):
     assert texts == [0, 0.5, 0.0912, 0.000123, 0.999877, 1]
 
 
-@pytest.mark.slow
 def test_regions_and_their_labels_are_those_of_the_service(open_page):
     """Noise: lines of one pixel, regions that touch, holes and regions in them."""
     noise = np.random.default_rng(0).normal(size=(2, 60, 70))
@@ -239,7 +234,6 @@ def test_regions_and_their_labels_are_those_of_the_service(open_page):
     assert labels == [names[kind] for kind in np.where(mask, kinds, 0).ravel()]
 
 
-@pytest.mark.slow
 def test_several_files_are_sent_two_at_once_and_stay_in_the_history(open_page, service):
     user = open_page()
     page = user.page
@@ -281,7 +275,6 @@ def prominence(page: Page) -> list[float]:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_review_is_shown_and_not_inspected_is_the_most_prominent_state(open_page, service, scheme):
     service.predictor.threshold, service.predictor.review = 0.75, 0.25
@@ -319,7 +312,6 @@ def test_review_is_shown_and_not_inspected_is_the_most_prominent_state(open_page
     user.screenshot(f"inspect-review-{scheme}")
 
 
-@pytest.mark.slow
 def test_photographs_that_were_not_inspected_are_tried_again_together(visit, service):
     user = visit(service.address)
     page = user.page
@@ -353,7 +345,6 @@ def test_photographs_that_were_not_inspected_are_tried_again_together(visit, ser
     expect(page.locator("#panel")).to_be_hidden()
 
 
-@pytest.mark.slow
 def test_requests_to_a_busy_service_are_retried(visit, service):
     user = visit(service.address)
     page, refusals = user.page, [3]
@@ -381,7 +372,6 @@ def test_requests_to_a_busy_service_are_retried(visit, service):
     inspected(page, "Defect: scratch")
 
 
-@pytest.mark.slow
 def test_key_is_asked_for_once_and_kept_in_the_tab(visit, tmp_path, keys):
     with serving(tmp_path, record="off", api_keys=keys) as service:
         user = visit(service.address)
@@ -409,7 +399,6 @@ def test_key_is_asked_for_once_and_kept_in_the_tab(visit, tmp_path, keys):
         assert page.evaluate("sessionStorage.length") == 0
 
 
-@pytest.mark.slow
 def test_decisions_at_the_users_threshold_say_so_until_photographs_or_model_change(visit, service):
     user = visit(service.address)
     page, gate = user.page, service.predictor.gate
@@ -447,7 +436,6 @@ def test_decisions_at_the_users_threshold_say_so_until_photographs_or_model_chan
     expect(page.locator("#changed")).to_be_hidden()
 
 
-@pytest.mark.slow
 def test_tiff_is_shown_by_its_mask_and_a_turned_jpeg_upright(open_page):
     user = open_page()
     page = user.page
@@ -468,7 +456,6 @@ def test_tiff_is_shown_by_its_mask_and_a_turned_jpeg_upright(open_page):
     assert max(pixel(page, 40.5, 20.5)) < 60
 
 
-@pytest.mark.slow
 def test_files_are_chosen_pasted_and_dropped(open_page):
     user = open_page()
     page = user.page
@@ -492,7 +479,6 @@ def test_files_are_chosen_pasted_and_dropped(open_page):
     expect(page.locator("#facts")).to_contain_text("60 × 40 px, 8 bit, JPEG without checksum ·")
 
 
-@pytest.mark.slow
 def test_a_file_that_was_chosen_before_the_script_ran_is_inspected(visit, service):
     page = visit(service.address).page
     held = []
@@ -504,7 +490,6 @@ def test_a_file_that_was_chosen_before_the_script_ran_is_inspected(visit, servic
     assert page.locator("#history .name").all_inner_texts() == ["early.png"]
 
 
-@pytest.mark.slow
 def test_page_fits_a_phone(open_page, service):
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
     user = open_page(device_scale_factor=2, **phone)
@@ -526,7 +511,6 @@ def test_page_fits_a_phone(open_page, service):
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
-@pytest.mark.slow
 def test_api_pages_need_no_internet(visit, service):
     page = visit(service.address).open("docs")
     page.locator(".opblock-summary-path[data-path='/v1/predict']").click()

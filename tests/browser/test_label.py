@@ -110,7 +110,6 @@ def drag(page: Page, start: tuple[float, float], end: tuple[float, float]) -> No
     page.mouse.up()
 
 
-@pytest.mark.slow
 def test_photographs_are_labelled_by_keys_with_masks_of_several_classes(labels, open_page):
     labels.add(4)
     page = open_page().page
@@ -157,7 +156,6 @@ def test_an_annotation_that_is_saved_again_loses_no_field(labels, open_page):
     np.testing.assert_array_equal(labels.mask(0), mask)
 
 
-@pytest.mark.slow
 def test_boxes_stay_boxes_until_a_person_clears_them_or_says_otherwise(labels, open_page):
     labels.add(1)
     mask = np.zeros((HEIGHT, WIDTH), np.uint8)
@@ -187,7 +185,6 @@ def test_boxes_stay_boxes_until_a_person_clears_them_or_says_otherwise(labels, o
     assert [one["is_boxes"] for one in labels.contents()] == [False, True, True]
 
 
-@pytest.mark.slow
 def test_drawn_boxes_are_exact_until_a_person_says_otherwise_also_after_a_reload(labels, open_page):
     labels.add(1)
     page = open_page(locale="de").page
@@ -205,7 +202,6 @@ def test_drawn_boxes_are_exact_until_a_person_says_otherwise_also_after_a_reload
     assert [one["is_boxes"] for one in labels.contents()] == [True]
 
 
-@pytest.mark.slow
 def test_clicks_mark_a_region_and_are_undone(labels, open_page):
     labels.add(1)
     page = open_page().page
@@ -228,7 +224,6 @@ def test_clicks_mark_a_region_and_are_undone(labels, open_page):
     assert (found & expected).sum() / (found | expected).sum() > 0.7  # a spot of 60 px
 
 
-@pytest.mark.slow
 def test_clicks_on_a_photograph_are_not_used_for_the_next_one(labels, open_page):
     labels.add(2)
     page = open_page().page
@@ -249,7 +244,6 @@ def test_clicks_on_a_photograph_are_not_used_for_the_next_one(labels, open_page)
     assert [[(click["x"], click["y"]) for click in clicks] for clicks in sent] == [[(14, 10)], [(12, 9)]]
 
 
-@pytest.mark.slow
 def test_enter_saves_only_what_was_drawn_or_chosen(labels, open_page):
     labels.add(1)
     page = open_page().page
@@ -268,7 +262,6 @@ def test_enter_saves_only_what_was_drawn_or_chosen(labels, open_page):
     expect(page.locator("#steps [aria-current=step]")).to_have_text("Label photographs")
 
 
-@pytest.mark.slow
 def test_a_hint_disappears_with_the_first_drawing(labels, open_page):
     labels.add(1)
     page = open_page().page
@@ -281,7 +274,6 @@ def test_a_hint_disappears_with_the_first_drawing(labels, open_page):
     expect(page.locator("#notice")).to_be_hidden()
 
 
-@pytest.mark.slow
 def test_the_label_that_was_given_is_shown_in_the_language_of_the_page(labels, open_page):
     labels.add(2)
     page = open_page(locale="de").page
@@ -294,7 +286,6 @@ def test_the_label_that_was_given_is_shown_in_the_language_of_the_page(labels, o
     expect(page.locator("#facts")).to_have_text("Annotation: Gut")
 
 
-@pytest.mark.slow
 def test_a_data_set_that_does_not_exist_is_an_error_on_the_page(labels, open_page):
     page = open_page().page
     page.goto(f"{labels.page}999")
@@ -302,7 +293,6 @@ def test_a_data_set_that_does_not_exist_is_an_error_on_the_page(labels, open_pag
     expect(page.locator("#empty-title")).to_be_hidden()
 
 
-@pytest.mark.slow
 def test_a_photograph_that_another_person_has_open_is_an_error_with_a_way_to_the_others(labels, open_page):
     labels.add(5)
     first, second = open_page(), open_page()
@@ -314,7 +304,6 @@ def test_a_photograph_that_another_person_has_open_is_an_error_with_a_way_to_the
     shows(second.page, "3.png")
 
 
-@pytest.mark.slow
 def test_failed_requests_for_the_next_photographs_are_repeated_and_lose_no_label(labels, open_page):
     labels.add(1)
     page = open_page().page
@@ -354,7 +343,6 @@ def wait_for_draft(page: Page, steps: int, is_boxes: bool = False) -> None:
     pytest.fail("The draft is not stored.")
 
 
-@pytest.mark.slow
 def test_an_unsaved_mask_and_its_undo_survive_a_reload(labels, open_page):
     labels.add(1)
     page = open_page().page
@@ -375,7 +363,6 @@ def test_an_unsaved_mask_and_its_undo_survive_a_reload(labels, open_page):
     np.testing.assert_array_equal(labels.mask(0), expected)
 
 
-@pytest.mark.slow
 def test_an_unsaved_mask_is_not_shown_on_another_photograph_with_the_same_id(labels, open_page):
     labels.add(1)
     page = open_page().page
@@ -402,7 +389,6 @@ def answer_with_digest(route: Route, digest: str) -> None:
     route.fulfill(response=answer, json=body)
 
 
-@pytest.mark.slow
 def test_two_people_never_have_the_same_photograph(labels, open_page):
     labels.add(6)
     first, second = open_page(), open_page()
@@ -419,7 +405,6 @@ def test_two_people_never_have_the_same_photograph(labels, open_page):
     assert labels.labels()[0] == "good"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_the_page_fits_screens_and_phones(labels, open_page, language):
     for index in range(9):  # each page leases three

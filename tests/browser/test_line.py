@@ -212,7 +212,6 @@ def fits(page: Page, *, scrolls: bool = False) -> bool:
     )
 
 
-@pytest.mark.slow
 def test_the_last_verdict_fills_the_screen_above_the_last_defects(watch, line):
     user = watch()
     page = user.page
@@ -282,7 +281,6 @@ def test_a_miss_fills_the_screen_until_it_is_acknowledged(watch, line):
     expect(page.locator("#alarm-where")).to_have_text(re.compile(r"^\s*line4-top\s*$"))
 
 
-@pytest.mark.slow
 def test_a_banner_stays_after_the_station_inspects_again(watch, line):
     page = watch().page
     line.update(misses=[miss(line.now, 5)], shift=counts(line.now, 7, 1, missed=3))
@@ -303,7 +301,6 @@ def test_a_banner_stays_after_the_station_inspects_again(watch, line):
     expect(page.locator("#alarm")).to_be_visible()
 
 
-@pytest.mark.slow
 def test_a_lost_connection_and_missing_data_are_alarms(watch, line):
     page = watch().page
     expect(page.locator("#word")).to_have_text("GOOD")
@@ -323,7 +320,6 @@ def test_a_lost_connection_and_missing_data_are_alarms(watch, line):
     expect(page.locator("#alarm-word")).to_have_text("NOT INSPECTED")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "scheme"),
     [("tv", "dark"), ("small", "light"), ("tablet", "light"), ("phone", "dark"), ("landscape", "light")],
@@ -374,7 +370,6 @@ def test_unusual_rates_drift_silent_stations_and_misses_fit_every_screen(watch, 
     user.screenshot(f"line-not-inspected-{size}-{scheme}")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", ["tv", "small", "phone"])
 def test_a_usual_day_fits_every_screen(watch, size):
     user = watch(size)
@@ -383,7 +378,6 @@ def test_a_usual_day_fits_every_screen(watch, size):
     user.screenshot(f"line-usual-{size}", full_page=size == "phone")
 
 
-@pytest.mark.slow
 def test_the_url_has_station_and_sound_and_a_key_is_requested(watch, line):
     line.key = KEY
     line.update(last=inspection(line.now, seconds=3 * 3600), defects=[])
@@ -418,7 +412,6 @@ def test_the_url_has_station_and_sound_and_a_key_is_requested(watch, line):
     expect(sound).to_have_text(re.compile("Sound on|Click to enable sound"))
 
 
-@pytest.mark.slow
 def test_the_real_service_is_displayed(visit, tmp_path, keys):
     with serving(tmp_path, review_keys=keys) as service:
         page = visit(service.address, viewport=SIZES["tv"]).open("line?station=a")
@@ -444,7 +437,6 @@ def test_the_real_service_is_displayed(visit, tmp_path, keys):
         expect(page.locator('[data-count="missed"] td').first).to_have_text("1")
 
 
-@pytest.mark.slow
 def test_a_station_among_ten_thousand_is_searched_for(watch, line):
     names = [f"hall{number // 100}-cam{number % 100}" for number in range(10_000)]
     usual = {"last_at": line.now - HOUR, "usual_gap_s": 2.0}
@@ -467,7 +459,6 @@ def test_a_station_among_ten_thousand_is_searched_for(watch, line):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-@pytest.mark.slow
 def test_stations_are_shown_side_by_side(watch, line):
     user = watch()
     page = user.page
@@ -483,7 +474,6 @@ def test_stations_are_shown_side_by_side(watch, line):
     user.screenshot("line-side-by-side")
 
 
-@pytest.mark.slow
 def test_a_kiosk_has_no_links_to_other_pages(watch):
     page = watch().page
     expect(page.get_by_role("link", name="Review")).to_be_visible()

@@ -15,7 +15,7 @@ from api.settings import Settings
 from segdec.images import encode_png
 from tests.api.accounts.openid_provider import CLIENT, Provider, running
 from tests.api.live_server import served
-from tests.browser.conftest import EACH_SIZE, SIZES, PagePredictor, part_image, serving
+from tests.browser.conftest import SIZES, PagePredictor, part_image, serving
 
 PASSWORD = "correct horse battery"
 HTML = "<img src=x onerror=alert(1)>"
@@ -48,7 +48,7 @@ def log_in(page, name="bob", password=PASSWORD):
     page.locator("#log-in-submit").click()
 
 
-@pytest.mark.parametrize("size", EACH_SIZE)
+@pytest.mark.parametrize("size", SIZES)
 def test_log_in_and_out(visit, service, size):
     user = visit(service.address, viewport=SIZES[size])
     page = user.open("parts")
@@ -85,7 +85,6 @@ def test_reviews_have_the_name_of_the_user(visit, service):
     expect(page.locator("#review")).to_contain_text("scratch, by bob")
 
 
-@pytest.mark.slow
 def test_own_password_is_changed(visit, service):
     page = visit(service.address).open("parts")
     log_in(page)
@@ -102,7 +101,6 @@ def test_own_password_is_changed(visit, service):
     expect(page.locator("#log-in-dialog")).to_have_count(0)
 
 
-@pytest.mark.slow
 def test_a_screen_logs_in_with_its_link_once(visit, service):
     screen = visit(service.address)
     page = screen.open(service.link)
@@ -116,7 +114,6 @@ def test_a_screen_logs_in_with_its_link_once(visit, service):
     expect(other.locator("#log-in-reason")).to_contain_text("This link was used before")
 
 
-@pytest.mark.slow
 def test_the_role_is_named_that_a_page_needs(visit, service):
     page = visit(service.address).open("trends")
     log_in(page)
@@ -127,7 +124,6 @@ def test_the_role_is_named_that_a_page_needs(visit, service):
     )
 
 
-@pytest.mark.slow
 def test_a_company_account_logs_in(visit, tmp_path):
     """The provider is another site, `localhost`: browsers must accept and send its cookies."""
     provider = Provider()
@@ -157,7 +153,6 @@ def test_a_company_account_logs_in(visit, tmp_path):
             user.requests.clear()  # those to the provider
 
 
-@pytest.mark.slow
 def test_a_page_that_the_role_does_not_allow_does_not_try_again(visit, service):
     engine = open_database(f"sqlite:///{service.folder}/record.db")
     now, hashed = datetime.now(UTC), hash_password(PASSWORD, "otto")

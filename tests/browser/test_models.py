@@ -110,7 +110,6 @@ def test_the_address_chooses_the_model_that_inspects(visit, address):
     expect(page.locator("#models option:checked")).to_have_text("parts 1 (stable)")
 
 
-@pytest.mark.slow
 def test_a_weak_model_is_not_served_without_a_note(visit, address, shelf):
     page = visit(address).open("models")
     enter_key(page)
@@ -133,7 +132,6 @@ def test_a_weak_model_is_not_served_without_a_note(visit, address, shelf):
     expect(page.locator("article").first).to_contain_text("Ratingusable")
 
 
-@pytest.mark.slow
 def test_a_refused_change_is_explained(visit, address, shelf):
     page = visit(address).open("models")
     enter_key(page)
@@ -161,7 +159,6 @@ def wait_for_candidate(address, answered):
     pytest.fail("the candidate did not run")
 
 
-@pytest.mark.slow
 def test_the_report_is_opened_without_a_key_and_saved_with_one(visit, shelf):
     """A link cannot send a key; the report itself runs its script, but cannot reach the service."""
     script = "document.title = (() => { try { return sessionStorage.length; } catch { return 'apart'; } })()"
@@ -184,7 +181,6 @@ def test_the_report_is_opened_without_a_key_and_saved_with_one(visit, shelf):
         assert Path(saved.value.path()).read_bytes() == page_text
 
 
-@pytest.mark.slow
 def test_differing_photographs_are_shown_with_links(visit, address):
     body = {"version": "2", "score": 0.85, "review": None}
     path, headers = f"{address}v1/admin/models/parts/thresholds", {"X-API-Key": KEY}
@@ -212,7 +208,6 @@ def press(page, name):
     page.locator("#confirm-yes").click()
 
 
-@pytest.mark.slow
 def test_each_change_of_labels_is_undone_after_it(visit, address, shelf):
     page = visit(address).open("models")
     enter_key(page)
@@ -243,7 +238,6 @@ def test_each_change_of_labels_is_undone_after_it(visit, address, shelf):
     assert shelf.labels == {"stable": "2", "previous": "1"}
 
 
-@pytest.mark.slow
 def test_the_latest_changes_are_undone(visit, address, shelf):
     headers = {"X-API-Key": KEY}
 
@@ -352,7 +346,6 @@ def test_an_operating_point_is_applied(visit, address):
     expect(page.locator("article").first.locator(".points")).to_have_count(0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_the_page_fits_on_screens(visit, address, size):
     user = visit(address, viewport=SIZES[size])
@@ -367,7 +360,6 @@ def test_the_page_fits_on_screens(visit, address, size):
     user.screenshot(f"models-{size}", full_page=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_the_page_is_in_german(visit, address, size):
     user = visit(address, viewport=SIZES[size], locale="de-DE")

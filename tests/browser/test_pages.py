@@ -21,7 +21,6 @@ def address(tmp_path_factory):
         yield service.address
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_pages_open_without_a_rejected_request_and_do_not_scroll_sideways(visit, address, size):
     user = visit(address, viewport=dict(zip(("width", "height"), size, strict=True)))

@@ -66,7 +66,6 @@ def search(page, **values):
     page.keyboard.press("Enter")
 
 
-@pytest.mark.slow
 def test_stations_are_suggested_while_one_types_if_there_are_too_many(visit, service):
     asked = []
 
@@ -86,7 +85,6 @@ def test_stations_are_suggested_while_one_types_if_there_are_too_many(visit, ser
     assert asked == ["", "cam42"]
 
 
-@pytest.mark.slow
 def test_a_scanned_part_is_found_and_opened(visit, service):
     page = visit(service.address).open("parts")
     expect(page.locator("#summary")).to_have_text("9 inspections")
@@ -142,7 +140,6 @@ def test_a_download_that_fails_is_explained(visit, service):
     expect(page.get_by_role("alert")).to_be_hidden()
 
 
-@pytest.mark.slow
 def test_a_download_after_the_session_has_ended_asks_for_a_log_in(visit, tmp_path):
     with serving(tmp_path, record_good_share=1) as service:
         with httpx.Client(base_url=service.address) as http:
@@ -226,7 +223,6 @@ def test_a_part_is_reviewed_on_its_page(visit, service):
     expect(page.locator("#review-problem")).to_contain_text("revision")
 
 
-@pytest.mark.slow
 def test_a_printed_page_has_a_qr_code(visit, service):
     page = visit(service.address).open("parts/2")
     expect(page.locator("#qr-code")).to_be_hidden()
@@ -236,7 +232,6 @@ def test_a_printed_page_has_a_qr_code(visit, service):
     assert page.locator("#qr-code").evaluate("image => image.decode().then(() => image.naturalWidth)") > 60
 
 
-@pytest.mark.slow
 def test_times_are_those_of_the_plant(visit, tmp_path):
     """Summer time in New York ends on 1 November 2026 and begins on 8 March. The browser is in Tokyo."""
     with serving(tmp_path, record_zone="America/New_York") as service:
@@ -264,7 +259,6 @@ def test_times_are_those_of_the_plant(visit, tmp_path):
         expect(page.locator("#facts")).to_contain_text(f"{local:%H:%M:%S} (America/New_York)")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_a_part_with_a_long_history_prints_on_one_sheet(visit, tmp_path, size):
     with serving(tmp_path) as service, httpx.Client(base_url=service.address) as http:
@@ -299,7 +293,6 @@ def test_mask_and_heat_map_can_be_shown(visit, service):
     assert len({both, heated, pixels(page)}) == 3
 
 
-@pytest.mark.slow
 def test_a_defect_without_a_region_shows_where_the_network_responded(visit, service):
     page = visit(service.address).open("parts/9")
     expect(page.locator("#word")).to_have_text("scratch")
@@ -307,7 +300,6 @@ def test_a_defect_without_a_region_shows_where_the_network_responded(visit, serv
     expect(page.locator("#show-heat-map")).to_be_checked()
 
 
-@pytest.mark.slow
 def test_texts_of_clients_are_no_markup(visit, service):
     page = visit(service.address).open("parts/8")
     expect(page.locator("#part")).to_have_text(SCRIPT)
@@ -316,7 +308,6 @@ def test_texts_of_clients_are_no_markup(visit, service):
     expect(page.get_by_role("link", name=SCRIPT)).to_be_visible()
 
 
-@pytest.mark.slow
 def test_an_unknown_record_and_a_wrong_search_are_explained(visit, service):
     page = visit(service.address).open("parts/999")
     expect(page.get_by_role("alert")).to_contain_text("999")
@@ -334,7 +325,6 @@ def test_a_key_is_asked_for(visit, tmp_path, keys):
         expect(page.get_by_role("button", name="Forget key")).to_be_visible()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_pages_fit_on_screens(visit, service, size):
     user = visit(service.address, viewport=SIZES[size])

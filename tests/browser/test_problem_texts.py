@@ -115,7 +115,6 @@ def worker() -> Any:
     return dump(TrainingWorkerList(workers=[found]))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "address_part", "answer", "texts"),
     [

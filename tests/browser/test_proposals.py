@@ -8,7 +8,6 @@ from playwright.sync_api import expect
 from tests.browser.conftest import contrast, serving
 from tests.browser.test_label import HEIGHT, WIDTH, Labels, drag, shows
 
-pytestmark = pytest.mark.slow
 SPOT = np.s_[8:14, 10:20]
 
 

@@ -156,7 +156,7 @@ def check_command(page: Page, threshold: float, results) -> None:
     assert threshold != THRESHOLD or float(written) == THRESHOLD
 
 
-@pytest.mark.parametrize("name", ["report", pytest.param("review", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["report", "review"])
 def test_slider_counts_as_python_does_and_keeps_the_review_threshold(open_report, evaluations, name):
     page, results = open_report(name).page, evaluations[name].results
     expect(page.locator("#bar")).to_be_visible()
@@ -189,7 +189,6 @@ def test_slider_counts_as_python_does_and_keeps_the_review_threshold(open_report
         expect(page.locator(".mark.review")).to_have_text("review from 0.050")
 
 
-@pytest.mark.slow
 def test_line_and_points_of_the_charts_move_along(open_report, evaluations):
     page = open_report().page
 
@@ -223,7 +222,6 @@ def test_line_and_points_of_the_charts_move_along(open_report, evaluations):
     assert middle("svg .line")[0] - line[0] == pytest.approx(odds * scale, abs=0.6)
 
 
-@pytest.mark.slow
 def test_keyboard_moves_the_threshold(open_report):
     page = open_report().page
     page.locator("#threshold").focus()
@@ -239,7 +237,6 @@ def test_keyboard_moves_the_threshold(open_report):
     assert reached == {"mark chosen", "mark hindsight", "threshold", "higher"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "width", "scheme"), [("report", 1280, "light"), ("review", 400, "dark")])
 def test_report_fits_its_window(open_report, name, width, scheme):
     user = open_report(name, color_scheme=scheme, viewport={"width": width, "height": 900})
@@ -247,7 +244,6 @@ def test_report_fits_its_window(open_report, name, width, scheme):
     user.screenshot(f"{name}-{scheme}", full_page=True)
 
 
-@pytest.mark.slow
 def test_report_reads_without_scripts(open_report, evaluations):
     page = open_report(java_script_enabled=False).page
     expect(page.locator("#bar")).to_be_hidden()

@@ -182,7 +182,6 @@ def inspect_dark_parts(line: Line, grey_training: TrainingPhotographs, count: in
         assert answer.json()["code"] == "unlike_training"
 
 
-@pytest.mark.slow
 def test_pages_say_in_german_why_a_photograph_was_not_inspected(review, line, grey_training):
     inspect_dark_parts(line, grey_training, 1)
     expected = "Erwartet wird eines wie die des Trainings: Licht, Kamera und Teil prüfen."
@@ -197,7 +196,6 @@ def test_pages_say_in_german_why_a_photograph_was_not_inspected(review, line, gr
         user.screenshot(f"german-not-inspected-{path.replace('/', '-')}")
 
 
-@pytest.mark.slow
 def test_a_photograph_without_a_verdict_is_judged_or_dismissed(review, line, grey_training):
     inspect_dark_parts(line, grey_training, 4)
     user = review()
@@ -220,7 +218,6 @@ def test_a_photograph_without_a_verdict_is_judged_or_dismissed(review, line, gre
     assert [line.label(number) for number in (1, 2, 3, 4)] == ["good", "scratch", "unsure", None]
 
 
-@pytest.mark.slow
 def test_verdicts_are_undone_one_after_another(review, line):
     numbers = line.inspect_defects(3)
     page = review().page
@@ -251,7 +248,6 @@ def test_verdicts_are_undone_one_after_another(review, line):
     assert line.execute("SELECT DISTINCT who, what FROM audit") == [("Ada", "review"), ("Ada", "undo")]
 
 
-@pytest.mark.slow
 def test_text_held_keys_and_double_clicks_judge_nothing_else(review, line):
     numbers = line.inspect_defects(3)
     page = review().page
@@ -303,7 +299,6 @@ def paint_by_hand(page: Page) -> NDArray[np.uint8]:
     return mask
 
 
-@pytest.mark.slow
 def test_edited_and_confirmed_masks_are_saved_pixel_by_pixel(review, line):
     numbers = line.inspect_defects(4)
     user = review(viewport=LARGE)
@@ -333,7 +328,6 @@ def test_edited_and_confirmed_masks_are_saved_pixel_by_pixel(review, line):
     np.testing.assert_array_equal(line.mask(numbers[2]), line.mask(numbers[2], "predicted"))
 
 
-@pytest.mark.slow
 def test_pixels_are_drawn_with_their_class(review, line):
     line.predictor.have_classes(13)
     number = line.inspect_defects(1)[0]
@@ -352,7 +346,6 @@ def test_pixels_are_drawn_with_their_class(review, line):
     np.testing.assert_array_equal(line.mask(number, values="class"), expected)
 
 
-@pytest.mark.slow
 def test_tabs_show_different_pictures_and_a_reload_the_same(review, line):
     line.inspect_defects(8)
     page = review().page
@@ -369,7 +362,6 @@ def test_tabs_show_different_pictures_and_a_reload_the_same(review, line):
     expect(page.locator("#judged")).to_have_text("1 reviewed")
 
 
-@pytest.mark.slow
 def test_failed_verdicts_are_reported_and_reviewed_again(review, line):
     numbers = line.inspect_defects(3)
     network = Network()
@@ -393,7 +385,6 @@ def test_failed_verdicts_are_reported_and_reviewed_again(review, line):
     assert line.label(numbers[0]) == "spot"
 
 
-@pytest.mark.slow
 def test_verdicts_without_a_connection_are_saved_once_later(review, line):
     numbers = line.inspect_defects(3)
     network = Network()
@@ -416,7 +407,6 @@ def test_verdicts_without_a_connection_are_saved_once_later(review, line):
     assert [line.label(number) for number in numbers] == ["good", "spot", None]
 
 
-@pytest.mark.slow
 def test_key_and_name_are_requested_and_an_empty_queue_is_polled(visit, tmp_path, keys):
     with producing(tmp_path, KEY, admin_keys=keys) as line:
         page = visit(line.address).page
@@ -443,7 +433,6 @@ def test_key_and_name_are_requested_and_an_empty_queue_is_polled(visit, tmp_path
         expect(page.locator("#name-dialog")).to_be_hidden()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pasted", ["segdec_" + 10 * "aB3_-", "0d2f7c3b9a5e4d118c6f0b2a7e9d4c51", KEY])
 def test_a_key_is_not_taken_for_a_name(visit, line, pasted):
     line.inspect_defects(1)
@@ -464,7 +453,6 @@ def test_a_key_is_not_taken_for_a_name(visit, line, pasted):
     expect(page.locator("#reviewer")).to_have_text("Ada.Lovelace.1815@plant.example.com")
 
 
-@pytest.mark.slow
 def test_a_finger_draws_and_two_fingers_zoom(review, line):
     number = line.inspect_defects(1)[0]
     page = review(viewport={"width": 820, "height": 1180}, has_touch=True).page
@@ -505,7 +493,6 @@ def test_a_finger_draws_and_two_fingers_zoom(review, line):
     np.testing.assert_array_equal(line.mask(number), expected)
 
 
-@pytest.mark.slow
 def test_strokes_cover_half_their_width_and_the_pace_ignores_pauses(review):
     page = review().page
     draws = np.random.default_rng(0)
@@ -539,7 +526,6 @@ def test_strokes_cover_half_their_width_and_the_pace_ignores_pauses(review):
     assert page.evaluate(pace, [0, 10, 20, 3000, 3010, 3020]) == [6, 360]
 
 
-@pytest.mark.slow
 def test_statistics_are_sentences(review, line):
     page = review().page
     none = {"value": None, "low": None, "high": None}
@@ -575,7 +561,6 @@ def test_statistics_are_sentences(review, line):
     assert line.label(1) is None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_have_contrast_and_candidates_are_shown(review, line, scheme):
     for index in (1, 7):
@@ -592,7 +577,6 @@ def test_texts_have_contrast_and_candidates_are_shown(review, line, scheme):
     shows(page, "A10451")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("width", "height"), [(820, 1180), (390, 844)])
 @pytest.mark.parametrize("has_candidate", [False, True], ids=["alone", "candidate"])
 def test_the_page_fits_small_screens(review, line, width, height, has_candidate):

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import EACH_SIZE, SIZES, serving
+from tests.browser.conftest import SIZES, serving
 from tests.browser.test_log_in import add_people, log_in
 
 ROW = ".row:has(h3:text-is('{}'))"
@@ -23,7 +23,7 @@ def row(page, title):
     return page.locator(ROW.format(title))
 
 
-@pytest.mark.parametrize("size", EACH_SIZE)
+@pytest.mark.parametrize("size", SIZES)
 def test_an_administrator_changes_settings_and_users(visit, service, size):
     user = visit(service.address, viewport=SIZES[size])
     page = user.open("settings")
@@ -65,7 +65,6 @@ def test_an_administrator_changes_settings_and_users(visit, service, size):
     expect(changes.filter(has_text="anna changed the role of eva from operator to quality.")).to_have_count(1)
 
 
-@pytest.mark.slow
 def test_a_reviewer_sees_the_settings_only(visit, service):
     page = visit(service.address).open("settings")
     log_in(page)
@@ -74,7 +73,6 @@ def test_a_reviewer_sees_the_settings_only(visit, service):
     expect(page.locator("#users")).to_be_hidden()
 
 
-@pytest.mark.slow
 def test_without_users_the_page_says_how_to_add_one(visit, tmp_path):
     with serving(tmp_path) as service:
         page = visit(service.address).open("settings")

@@ -126,7 +126,6 @@ def test_every_sentence_of_a_rating_is_in_german(address, visit, english):
     assert [text for text in shown if ENGLISH_WORDS.search(text)] == []
 
 
-@pytest.mark.slow
 def test_other_sentences_stay_as_they_are(address, visit):
     known, other = "With so few photographs this may be by chance.", "Of a later version. "
     german = "Bei so wenigen Bildern kann das Zufall sein."

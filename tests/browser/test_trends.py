@@ -51,7 +51,6 @@ def test_rates_errors_and_counts_are_shown(visit, service):
         expect(page.locator(f"#{plot} canvas")).to_be_visible()
 
 
-@pytest.mark.slow
 def test_a_lot_is_shown_and_the_page_can_be_reloaded(visit, service):
     page = visit(service.address).open("trends")
     page.locator("[name=key]").fill("lot")
@@ -75,7 +74,6 @@ def test_a_lot_is_shown_and_the_page_can_be_reloaded(visit, service):
     expect(page.get_by_role("alert")).to_contain_text("first is 2021-01-01, after last")
 
 
-@pytest.mark.slow
 def test_reports_are_saved(visit, service):
     page = visit(service.address).open("trends?key=lot&value=L3")
     page.locator("#report-kind").select_option("lot")
@@ -86,7 +84,6 @@ def test_reports_are_saved(visit, service):
     assert saved.value.suggested_filename == "segdec-lot-L3.xlsx"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_the_page_fits_on_screens(visit, service, size):
     user = visit(service.address, viewport=SIZES[size])
