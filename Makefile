@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 SERVING_BENCHMARKS := overhead recording overload replicas memory_bound
 
-.PHONY: help install studio demo demo-loop test test-all test-loaded check image-test scale-test licences sbom audit notes serve bench bench-serving clean
+.PHONY: help install studio demo demo-loop test test-all test-loaded lint check image-test scale-test licences sbom audit notes serve bench bench-serving clean
 
 help:
 	@echo "make studio   the service with data sets, labelling and training in the browser, on PORT ($(PORT)); files in runs/studio"
@@ -21,7 +21,8 @@ help:
 	@echo "make test     the fast tests, in minutes; FLAGS=--cov measures line coverage"
 	@echo "make test-all all tests: clusters, killed runs, browsers, the commands of the documentation"
 	@echo "make test-loaded  make test with eight busy loops in the background"
-	@echo "make check    lint, types, spelling, words, manifests in deploy, and the documentation as a site in build/site"
+	@echo "make lint     format, types, spelling, and the documentation as a site in build/site"
+	@echo "make check    make lint, and the tests of words, licences and manifests in deploy"
 	@echo "make image-test  build the image of the service, run it and show its layers; needs Docker, or root and buildah"
 	@echo "make scale-test  two replicas behind nginx, one of which is killed under load; needs nginx"
 	@echo "make licences list the images' packages and licences in deploy/image/licences.md; needs the package index"
@@ -90,12 +91,14 @@ test-loaded: install
 	@for loop in 1 2 3 4 5 6 7 8; do $(BIN)/python -c 'while True: pass' & loops="$$loops $$!"; done; \
 	trap 'kill $$loops' EXIT; $(PYTEST)
 
-check: install
+check: lint
+	$(BIN)/python -m pytest --quiet --durations 0 tests/test_plain_words.py tests/test_deploy.py tests/test_supply_chain.py
+
+lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/codespell
-	$(BIN)/python -m pytest --quiet --durations 0 tests/test_plain_words.py tests/test_deploy.py tests/test_supply_chain.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 image-test:
