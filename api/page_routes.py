@@ -17,6 +17,7 @@ from api.http.page_list import API, INSPECTION, LABEL, MODELS, PART, RECORD_PAGE
 from api.messages import catalogues
 from api.service import Service
 from api.settings import Settings
+from segdec.encoders import COMPARED
 
 STATIC = Path(__file__).parent / "static"
 
@@ -45,6 +46,10 @@ ZONE_AND_ACCOUNT = (
     '<span id="account"></span><script type="module" src="static/shared/account.js"></script>'
 )
 """The zone of all times on the page, and who is logged in; beside the links if a record is kept."""
+
+
+ENCODERS = "<!-- encoders -->"
+"""Placeholder for the encoders that a training can be given."""
 
 
 class PageFiles(StaticFiles):
@@ -99,6 +104,8 @@ def render(page: PageEntry, pages: Iterable[PageEntry], of_record: str = "") -> 
     above = "../" * (page.path.count("/") - 1)
     base = f'<base href="{above}">' if above else ""
     template = Template((STATIC / "template.html").read_text("utf-8"))
+    encoders = "".join(f"<option>{name}</option>" for name in COMPARED)
+    body = body.replace(ENCODERS, encoders)
     parts = {"base": base, "head": head, "controls": controls, "links": links, "body": body}
     return template.substitute(name=page.name, **parts)
 

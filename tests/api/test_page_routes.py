@@ -4,6 +4,7 @@ import pytest
 
 from api import page_routes as pages
 from api.page_routes import STATIC
+from segdec.encoders import COMPARED, ENCODERS
 from tests.api.page_texts import PAGES
 
 FILES = (
@@ -73,6 +74,13 @@ def test_pages_link_to_the_served_pages(make_app, serve, tmp_path, record, links
         for path in ("/parts", "/parts/7", "/static/review/review.js", "/static/part/part.js"):
             assert client.get(path).status_code == review.status_code
         assert client.get(f"/parts/{5000 * '7'}").status_code == review.status_code
+
+
+def test_a_training_can_be_given_the_encoders_that_fit_compares(make_app, serve, tmp_path):
+    with serve(make_app(record="required", record_folder=tmp_path / "record")) as client:
+        (listed,) = re.findall(r'<datalist id="encoders"[^>]*>(.*)</datalist>', client.get("/train").text)
+    assert re.findall(r"<option>(\w+)</option>", listed) == list(COMPARED)
+    assert {"mobilenet", "dinov2_small"} < set(COMPARED) < set(ENCODERS)
 
 
 def test_pages_have_the_time_zone_of_the_plant(make_app, serve, tmp_path, key_files):

@@ -17,7 +17,7 @@ from datasets.sample import Dataset, Split
 from datasets.splitting import SPLITS, has_own_split, write_splits
 from datasets.test_folder import split_test_folder
 from segdec.artifact import check_writable
-from segdec.encoders import ENCODERS
+from segdec.encoders import COMPARED, ENCODERS
 from segdec.errors import ConfigError, RunError, SegdecError
 from segdec.process_memory import memory_limit
 from segdec.runtime.cli import EXIT_INTERRUPTED
@@ -92,7 +92,6 @@ from training.formatting import format_duration, format_line
 from training.memory_building import ROTATED_PHOTOGRAPHS
 from training.metrics.rating import ENOUGH_STEPS, Rating
 from training.optimization.pretrained import (
-    FIT_ENCODERS,
     IMAGENET,
     RANDOM,
     LoadPretrained,
@@ -495,7 +494,7 @@ def _find_resources(options: FitOptions, load_weights: LoadPretrained) -> Resour
     if options.encoder_weights == RANDOM:
         return Resources(None, "--encoder-weights none", memory)
     if encoder is None:
-        encoder, *_ = (present_encoders() if options.encoder_weights == IMAGENET else []) or FIT_ENCODERS
+        encoder, *_ = (present_encoders() if options.encoder_weights == IMAGENET else []) or COMPARED
     network, stages = {"preset": "mobilenet", "encoder": encoder}, {"joint": {"steps": 1}}
     config = ExperimentConfig(encoder_weights=options.encoder_weights, network=network, stages=stages)
     try:

@@ -14,7 +14,7 @@ import keras
 import numpy as np
 
 from segdec.config import STRIDE, EncoderWeights
-from segdec.encoders import ENCODER_STRIDE, ENCODERS, Encoder
+from segdec.encoders import COMPARED, ENCODER_STRIDE, ENCODERS, Encoder
 from segdec.errors import ConfigError
 from segdec.network.encoder import load_application
 from segdec.network.layers import DEFAULT_POLICY, ComputePolicy, all_layers
@@ -27,9 +27,6 @@ from training.optimization.transformer_weights import UNUSED, set_vision_transfo
 from training.optimization.weights_download import download_weights
 
 IMAGENET, RANDOM = "imagenet", "none"
-
-FIT_ENCODERS = ("mobilenet", "efficientnet_lite2", "efficientnet_lite0", "resnet50", "dinov2_small")
-"""Encoders that `fit` compares, or uses in this order."""
 
 TORCH_SUFFIX = ".pth"
 
@@ -149,8 +146,8 @@ def available_weights(name: str) -> Path | None:
 
 
 def present_encoders() -> list[str]:
-    """Returns the encoders of `FIT_ENCODERS` whose published weights are on this machine."""
-    return [name for name in FIT_ENCODERS if available_weights(name)]
+    """Returns the encoders that `fit` compares whose published weights are on this machine."""
+    return [name for name in COMPARED if available_weights(name)]
 
 
 def _published_path(row: Encoder) -> Path | None:
