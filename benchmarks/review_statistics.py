@@ -66,7 +66,7 @@ SCENARIOS: Mapping[str, Scenario] = {
 
 @dataclass
 class Coverage:
-    """Of the intervals of one figure: days with the truth inside, days with both, and the sum of widths."""
+    """Intervals of one figure: days with the truth inside, days with both, and the sum of widths."""
 
     held: int = 0
     days: int = 0

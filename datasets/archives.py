@@ -22,7 +22,7 @@ from segdec.errors import DatasetError
 from segdec.runtime.files import atomic_folder
 
 MAX_NAME_BYTES = 255
-"""Of a file or folder, UTF-8; file systems take no more."""
+"""Length of the name of a file or folder, UTF-8; file systems take no more."""
 MAX_PATH_BYTES = 1024
 NESTED_SUFFIXES = frozenset({".zip", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst"})
 """Archives in the archive; they are not unpacked."""
@@ -100,22 +100,22 @@ def unpack(
 def _check_sizes(archive: Path, entries: Sequence[ZipInfo], limits: ArchiveLimits) -> None:
     total, packed = sum(entry.file_size for entry in entries), archive.stat().st_size
     if len(entries) > limits.files:
-        found = f"{len(entries):,} files and folders. Expected at most {limits.files:,}"
+        excess = f"{len(entries):,} files and folders. Expected at most {limits.files:,}"
         cause = Cause("archive_files", {"files": len(entries), "limit": limits.files})
     elif total > limits.unpacked_bytes:
-        found = f"{total / 1e9:.1f} GB after unpacking. Expected at most {limits.unpacked_bytes / 1e9:g} GB"
+        excess = f"{total / 1e9:.1f} GB after unpacking. Expected at most {limits.unpacked_bytes / 1e9:g} GB"
         cause = Cause(
             "archive_unpacked", {"gigabytes": _gigabytes(total), "limit": _gigabytes(limits.unpacked_bytes)}
         )
     elif total > limits.ratio * packed:
-        found = (
+        excess = (
             f"{total / 1e6:.0f} MB in {packed / 1e6:.3f} MB, more than {limits.ratio} to 1. Photographs "
             "never reach that"
         )
         cause = Cause("archive_ratio", {"ratio": limits.ratio})
     else:
         return
-    raise CodedDatasetError(f"{archive.name} has {found}. Pack fewer photographs into an archive.", cause)
+    raise CodedDatasetError(f"{archive.name} has {excess}. Pack fewer photographs into an archive.", cause)
 
 
 def _check_space(entries: Iterable[ZipInfo], out: Path) -> None:

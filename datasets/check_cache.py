@@ -138,7 +138,7 @@ class CheckCache:
         index = int(np.searchsorted(self._keys, np.uint64(state.key)))
         if index == len(self._keys) or self._keys[index] != state.key:
             return None
-        facts = _facts(self._table[index])
+        facts = _check_result(self._table[index])
         same = facts.digests == digests if digests else self._table[index]["state"] == state.state
         return facts if same else None
 
@@ -201,7 +201,7 @@ def _mask_files(mask: ImageFile | None) -> list[ImageFile]:
     return _mask_files(mask.mask) if isinstance(mask, BoxedMask | InvertedMask) else [mask]
 
 
-def _facts(row: Any) -> CheckResult:
+def _check_result(row: Any) -> CheckResult:
     height, width, channels = row["shape"].tolist()
     files = row["files"][: 2 if row["masked"] else 1]
     digests = tuple(digest.tobytes().hex() for digest in files)

@@ -24,13 +24,13 @@ def detect_layout(root: Path) -> str:
     Raises:
         DatasetError: If `root` cannot be listed, or matches several layouts.
     """
-    found = [name for name, matches in SIGNS.items() if matches(root)]
-    if len(found) > 1:
+    matching = [name for name, matches in SIGNS.items() if matches(root)]
+    if len(matching) > 1:
         raise DatasetError(
-            f"{root} matches several layouts: {', '.join(found)}. Choose one with --layout, for example "
-            f"--layout {found[0]}."
+            f"{root} matches several layouts: {', '.join(matching)}. Choose one with --layout, for example "
+            f"--layout {matching[0]}."
         )
-    return found[0] if found else FOLDER
+    return matching[0] if matching else FOLDER
 
 
 def find_root(root: Path) -> Path:

@@ -39,23 +39,23 @@ def read_name_list(path: Path, words: Sequence[str], what: str) -> list[NameLine
         DatasetError: If the file cannot be read, has no line with a name, or has invalid lines (lists all).
     """
     example = f"{words[0]}  kos01"
-    found, wrong = [], []
+    lines, wrong = [], []
     for number, line in enumerate(read_text(path, what).splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         place = f"{path}, line {number}"
         word, *name = line.strip().split(maxsplit=1)
         if word in words and name:
-            found.append(NameLine(word, composed(name[0]), number, place))
+            lines.append(NameLine(word, composed(name[0]), number, place))
         else:
             wrong.append(f"{place}: invalid line '{line.strip()}'.")
     if wrong:
         raise DatasetError(
             "\n".join(wrong) + f" Expected one of {', '.join(words)} and a name, for example: {example}"
         )
-    if not found:
+    if not lines:
         raise DatasetError(f"{path} has no line with a name. Expected lines such as: {example}")
-    return found
+    return lines
 
 
 def items_of_lines(dataset: Dataset, lines: Sequence[NameLine]) -> list[tuple[NameLine, DataSetItem]]:

@@ -63,7 +63,7 @@ _BLOCK = 1024  # photographs whose pairs are in memory at a time: 40 MB for 10,0
 
 
 Distances = dict[tuple[int, int], float]
-"""Of pairs of photographs, lower index first."""
+"""Pairs of photographs, lower index first."""
 
 
 class Pairs(NamedTuple):

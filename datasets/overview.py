@@ -62,10 +62,10 @@ def _areas(classes: tuple[str, ...], photographs: Sequence[CheckedPhotograph]) -
     heads = [{0: "min", 50: "median", 100: "max"}.get(q, f"{q} %") for q in DECILES]
     lines = [f"{'defect area':<{width}}" + "".join(f"{head:>10}" for head in heads)]
     for label, name in list(enumerate(classes))[1:]:
-        found = [f for f in photographs if f.item.label == label and f.defect_px]
-        if found:
-            areas_px = np.array([f.defect_px for f in found], np.float64)
-            sizes_px = np.array([f.height * f.width for f in found], np.float64)
+        measured = [f for f in photographs if f.item.label == label and f.defect_px]
+        if measured:
+            areas_px = np.array([f.defect_px for f in measured], np.float64)
+            sizes_px = np.array([f.height * f.width for f in measured], np.float64)
             area_px, part = (np.percentile(v, DECILES) for v in (areas_px, 100 * areas_px / sizes_px))
             lines.append(f"{name + ', px':<{width}}" + "".join(f"{value:>10.0f}" for value in area_px))
             lines.append(f"{name + ', %':<{width}}" + "".join(f"{value:>10.3f}" for value in part))

@@ -73,13 +73,13 @@ def list_names(names: Sequence[str]) -> str:
     return f"{len(names)} ({listed})"
 
 
-def _describe_cause(found: Sequence[DataSetIssue]) -> str:
-    first = format_problem(found[0])
-    if len(found) == 1:
+def _describe_cause(problems: Sequence[DataSetIssue]) -> str:
+    first = format_problem(problems[0])
+    if len(problems) == 1:
         return first
-    others = [each.name or each.place for each in found[1:EXAMPLES]]
-    listed = ", ".join(others) + (" …" if len(found) > EXAMPLES else "")
-    more = f"{first} And {len(found) - 1} more with this problem: {listed}"
+    others = [each.name or each.place for each in problems[1:EXAMPLES]]
+    listed = ", ".join(others) + (" …" if len(problems) > EXAMPLES else "")
+    more = f"{first} And {len(problems) - 1} more with this problem: {listed}"
     return more.encode(errors="backslashreplace").decode()
 
 

@@ -71,11 +71,11 @@ def push(
     send = _Sending(dataset, target, known, max_pixels)
     counts: Counter[str] = Counter()
     problems: list[DataSetIssue] = []
-    for found in _in_threads(send, dataset.items, progress):
-        if isinstance(found, DataSetIssue):
-            problems.append(found)
+    for result in _in_threads(send, dataset.items, progress):
+        if isinstance(result, DataSetIssue):
+            problems.append(result)
         else:
-            counts.update(found)
+            counts.update(result)
     return PushResult(counts, tuple(problems))
 
 

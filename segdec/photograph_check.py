@@ -192,7 +192,7 @@ class MeasureLimit(Config):
             raise ValueError(f"the numbers do not fit a measure of {size} elements; export the model again")
         return self
 
-    def distance(self, vector: Vector) -> float:
+    def log_distance(self, vector: Vector) -> float:
         """Returns the logarithm of the distance to the nearest training photograph, root mean square.
 
         A photograph that is blurred beyond the limit has at least this multiple of the limit.
@@ -244,7 +244,7 @@ class PhotographLimits(Config):
         the limit.
         """
         return {
-            name: math.exp(self.measures[name].distance(measured[name]) - self.measures[name].limit)
+            name: math.exp(self.measures[name].log_distance(measured[name]) - self.measures[name].limit)
             for name in MEASURES
             if name in self.measures and name in measured
         }

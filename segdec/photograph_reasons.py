@@ -93,16 +93,16 @@ def _find_cause(
     before = {name: distance for name, distance in distances.items() if name != SURFACE}
     if not before or max(before.values()) < MIN_DISTANCE:
         return None
-    found = {}
+    remaining = {}
     for alteration in limits.alterations:
         for strength in STRENGTHS:
             shifts = {name: strength * np.array(shift) for name, shift in alteration.shifts.items()}
             restored = limits.distances({name: measured[name] - shifts[name] for name in before})
-            found[_sum_squares(restored)] = CAUSES[alteration.cause], restored
+            remaining[_sum_squares(restored)] = CAUSES[alteration.cause], restored
     without_colour = {name: distance for name, distance in before.items() if name != "colour"}
-    found[_sum_squares(without_colour)] = COLOURS, without_colour
-    least = min(found)
-    reason, left = found[least]
+    remaining[_sum_squares(without_colour)] = COLOURS, without_colour
+    least = min(remaining)
+    reason, left = remaining[least]
     explained = least <= MAX_REMAINDER * _sum_squares(before)
     return reason if explained and max(left.values(), default=0.0) <= MAX_REMAINING_DISTANCE else None
 

@@ -99,7 +99,7 @@ class Predictor:
     ) -> Self:
         """Loads an open artifact, whose signature may have been checked; see `load`."""
         manifest = artifact.manifest
-        name = choose_engine(artifact.folder, manifest.preference, engine)
+        name = choose_engine(artifact.folder, manifest.engines_by_speed, engine)
         if ENGINES[name].is_installed:  # else loading raises the right error
             check_versions(name, manifest.variants[name])
         artifact.check_files(except_folder=name)
@@ -140,10 +140,12 @@ class Predictor:
         None if it is like them, or if the artifact has no limits. `predict` does not compare photographs.
         """
         prepared = self.prepare(image)
-        found = compare_pixels(self.config, (image.shape[0], image.shape[1]), prepared)
-        if found.reason is not None:
-            return found.reason
-        return compare_surface(self.config, self.infer(prepared[None]).surface_of(0), found.measured).reason
+        comparison = compare_pixels(self.config, (image.shape[0], image.shape[1]), prepared)
+        if comparison.reason is not None:
+            return comparison.reason
+        return compare_surface(
+            self.config, self.infer(prepared[None]).surface_of(0), comparison.measured
+        ).reason
 
     def infer(self, prepared: NDArray[np.uint8]) -> Logits:
         """Runs the network on prepared photographs [B, h, w, c], with the policy `tile` on their tiles."""
@@ -250,8 +252,8 @@ def _check_answer(engine: Engine, config: ModelConfig, folder: Path) -> Logits:
     network = config.network
     height, width = getattr(engine, "size", None) or (STRIDE, STRIDE)  # others take longer at first
     try:
-        found = engine.infer(np.zeros((1, height, width, network.input_channels), np.uint8))
-        shapes = found.mask.shape, found.classes.shape
+        logits = engine.infer(np.zeros((1, height, width, network.input_channels), np.uint8))
+        shapes = logits.mask.shape, logits.classes.shape
     except Exception as error:  # engines raise any exception
         raise ArtifactError(
             f"The model in {folder} cannot run ({type(error).__name__}). Expected the network that its "
@@ -264,7 +266,7 @@ def _check_answer(engine: Engine, config: ModelConfig, folder: Path) -> Logits:
             f"The model in {folder} returns mask logits {shapes[0]} and class logits {shapes[1]}. Expected "
             f"{expected[0]} and {expected[1]}, as in its manifest; export the model again."
         )
-    return found
+    return logits
 
 
 def _check_surface(surface: NDArray[np.float32] | None, manifest: Manifest, folder: Path) -> None:

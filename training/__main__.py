@@ -54,12 +54,12 @@ SIGNALS = (
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Trains, evaluates or exports a model."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
     with clean_exit(group="train"):
-        if words and words[0] in EXPERIMENT_COMMANDS:
-            EXPERIMENT_COMMANDS[words[0]](words[1:])
+        if arguments and arguments[0] in EXPERIMENT_COMMANDS:
+            EXPERIMENT_COMMANDS[arguments[0]](arguments[1:])
             return
-        options = build_parser().parse_args(words)
+        options = build_parser().parse_args(arguments)
         options.command(options)
 
 
@@ -210,21 +210,21 @@ def _add_artifacts(commands: "Commands") -> None:
     add("--fetch", metavar="NAME", help=fetch)
 
 
-def run(words: list[str]) -> None:
+def run(arguments: list[str]) -> None:
     """Trains the stages of an experiment: `run EXPERIMENT.toml [--fresh] [--field value]…`."""
     from training.distribution.cluster import find_cluster
 
-    fields = [word for word in words[1:] if word != FRESH]
-    config = read_experiment([*words[:1], *fields], RUN_USAGE, SIGNALS)
+    fields = [word for word in arguments[1:] if word != FRESH]
+    config = read_experiment([*arguments[:1], *fields], RUN_USAGE, SIGNALS)
     cluster = find_cluster()
     import_tensorflow(trains=True)
     from training.distribution.interruption import RunInterruptedError
 
     try:
         with _exit_if_peer_lost():
-            train(config, cluster, fresh=FRESH in words)
+            train(config, cluster, fresh=FRESH in arguments)
     except RunInterruptedError as stop:
-        again = shlex.join(["python", "-m", "training", "run", words[0], *fields])
+        again = shlex.join(["python", "-m", "training", "run", arguments[0], *fields])
         print(stop if cluster else f"{stop} Resume with: {again}", file=sys.stderr)
         raise SystemExit(stop.exit_code) from None
 
@@ -241,9 +241,9 @@ def _exit_if_peer_lost() -> Iterator[None]:
         os._exit(lost.exit_code)  # a normal exit would wait for the lost process
 
 
-def check(words: list[str]) -> None:
+def check(arguments: list[str]) -> None:
     """Dry-runs an experiment: `check EXPERIMENT.toml [--field value]…`."""
-    config = read_experiment(words, CHECK_USAGE)
+    config = read_experiment(arguments, CHECK_USAGE)
     import_tensorflow(trains=True)
     from training.distribution.interruption import RunInterruptedError
     from training.dry_run import dry_run
@@ -254,28 +254,28 @@ def check(words: list[str]) -> None:
         raise SystemExit(stop.exit_code) from None
 
 
-def launch(words: list[str]) -> NoReturn:
+def launch(arguments: list[str]) -> NoReturn:
     """Trains on a local cluster: `launch --workers N [--ps P] EXPERIMENT.toml [--field value]…`."""
     from training.distribution.launch import launch
 
-    raise SystemExit(launch(words))
+    raise SystemExit(launch(arguments))
 
 
-def calibrate(words: list[str]) -> None:
+def calibrate(arguments: list[str]) -> None:
     """Chooses new thresholds of a run: `calibrate RUN [--folds K | --by RUN…] [--threshold.field value]…`."""
-    if "--help" in words or "-h" in words:
+    if "--help" in arguments or "-h" in arguments:
         print(CALIBRATE_USAGE, *_threshold_fields(), sep="\n")
         raise SystemExit(0)
-    if not words or words[0].startswith("-"):
+    if not arguments or arguments[0].startswith("-"):
         raise ConfigError(f"No run given. {CALIBRATE_USAGE}")
     parser = argparse.ArgumentParser("python -m training calibrate", usage=CALIBRATE_USAGE, add_help=False)
     parser.add_argument("run", type=Path)
     more = parser.add_mutually_exclusive_group()
     more.add_argument("--folds", type=int, default=0)
     more.add_argument("--by", type=Path, nargs="+", default=[], metavar="RUN")
-    options, fields = parser.parse_known_args(words)
+    options, fields = parser.parse_known_args(arguments)
     if (options.run / MANIFEST).is_file():  # a run has none
-        _calibrate_model(options.run, words[1:])
+        _calibrate_model(options.run, arguments[1:])
         return
     import_tensorflow(trains=options.folds > 0)
     from training.calibrate import calibrate_run
@@ -300,10 +300,10 @@ def calibrate(words: list[str]) -> None:
         raise SystemExit(stop.exit_code) from None
 
 
-def _calibrate_model(model: Path, words: list[str]) -> None:
+def _calibrate_model(model: Path, arguments: list[str]) -> None:
     from training.model_threshold import read_score, set_model_threshold
 
-    for line in set_model_threshold(model, read_score(model, words)):
+    for line in set_model_threshold(model, read_score(model, arguments)):
         print(line)
 
 
@@ -318,17 +318,17 @@ EXPERIMENT_COMMANDS = {"check": check, "run": run, "launch": launch, "calibrate"
 """Commands whose flags are the fields of the experiment."""
 
 
-def read_experiment(words: list[str], *usage: str) -> "ExperimentConfig":
+def read_experiment(arguments: list[str], *usage: str) -> "ExperimentConfig":
     """Reads an experiment file with flags that override its fields; `--help` prints the fields and exits."""
     from training.experiment_file import load_experiment, print_fields
 
-    if "--help" in words or "-h" in words:
+    if "--help" in arguments or "-h" in arguments:
         print(*usage, sep="\n")
         print_fields()
         raise SystemExit(0)
-    if not words or words[0].startswith("-"):
+    if not arguments or arguments[0].startswith("-"):
         raise ConfigError(f"No experiment given. {usage[0]}")
-    config = load_experiment(Path(words[0]), words[1:])
+    config = load_experiment(Path(arguments[0]), arguments[1:])
     raise_pixel_limit(config.data.max_pixels)
     return config
 
@@ -456,7 +456,7 @@ def export(options: argparse.Namespace) -> None:
     for name, variant in manifest.variants.items():
         print(describe_variant(name, variant))
     if manifest.speed:
-        print(describe_speed(manifest.speed, manifest.preference[0]))
+        print(describe_speed(manifest.speed, manifest.engines_by_speed[0]))
     print(f"Wrote {manifest.name} {manifest.version} to {options.out}.")
     if manifest.rating is not None and manifest.rating.level == "useless":
         print("The last evaluation rated it useless: see the report. Do not serve it.")

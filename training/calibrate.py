@@ -244,7 +244,7 @@ def split_into_folds(photographs: Sequence[CheckedPhotograph], folds: int, seed:
 
 
 def score_with_runs(folder: RunFolder, others: Sequence[Path]) -> Iterator[FoldScores]:
-    """Returns the scores of other runs for their test images that this run was trained on, each image once.
+    """Yields the scores of other runs for their test images that this run was trained on, each image once.
 
     Raises:
         RunError: If a run has test images in common with this run, has other classes, or adds no images.

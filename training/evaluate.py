@@ -51,7 +51,7 @@ def evaluate_run(path: Path, split: Split, parts: Parts | None = None) -> Evalua
     write_report(
         path / "report.html",
         title=experiment.name,
-        facts=_facts(folder, experiment, result, split),
+        facts=_describe_run(folder, experiment, result, split),
         evaluation=evaluation,
         rating=rating,
         points=points,
@@ -71,17 +71,19 @@ def describe_points(path: Path, result: RunResult) -> OperatingPointTable:
 
 def _training_facts(folder: RunFolder, experiment: ExperimentConfig, result: RunResult) -> TrainingFacts:
     train = list_dataset(experiment.data, folder.splits).of_split("train")
-    defective = [record for record in train if record.label > 0]
+    defective = [item for item in train if item.label > 0]
     untrained = experiment.initial_weights is not None or not experiment.network.heads
     return TrainingFacts(
         steps=None if untrained else sum(experiment.stages.steps.values()),
         defective=len(defective),
-        unmasked=sum(record.supervision != "mask" for record in defective),
+        unmasked=sum(item.supervision != "mask" for item in defective),
         decision_trained=UNTRAINED_DECISION not in result.warnings,
     )
 
 
-def _facts(folder: RunFolder, experiment: ExperimentConfig, result: RunResult, split: str) -> dict[str, str]:
+def _describe_run(
+    folder: RunFolder, experiment: ExperimentConfig, result: RunResult, split: str
+) -> dict[str, str]:
     compared = folder.path / ENCODERS_FILE
     chosen = {}
     if compared.exists():

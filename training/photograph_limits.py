@@ -157,15 +157,17 @@ def _choose_limit(
     distances, blurred = np.zeros(len(values)), np.zeros(len(values))
     for fold in set(folds.tolist()):
         others, held = _describe(name, values[folds != fold]), values[folds == fold]
-        distances[folds == fold] = [others.distance(vector) for vector in held]
+        distances[folds == fold] = [others.log_distance(vector) for vector in held]
         if blur is not None:
             blurred[folds == fold] = (held - others.centre) @ _discriminant(others, blur)
     usual = (SURFACE_TAIL_SCALE, MIN_SURFACE_LIMIT) if name == SURFACE else (TAIL_SCALE, MIN_LIMIT)
-    found = _describe(name, values, extrapolate(distances, len(known), rate, *usual))
+    limit_of_rate = _describe(name, values, extrapolate(distances, len(known), rate, *usual))
     if blur is None:
-        return found
+        return limit_of_rate
     limit = extrapolate(blurred, len(known), rate, BLUR_TAIL_SCALE, MIN_BLUR_LIMIT, math.inf)
-    return found.model_copy(update={"blur": encode_numbers(_discriminant(found, blur) / limit)})
+    return limit_of_rate.model_copy(
+        update={"blur": encode_numbers(_discriminant(limit_of_rate, blur) / limit)}
+    )
 
 
 def _discriminant(limit: MeasureLimit, change: Vector) -> NDArray[np.float64]:

@@ -81,7 +81,7 @@ SAME = {
 """Columns that are equal in all inspections."""
 NOT_REVIEWED = {"revision": 0, "reviewed_label": None, "reviewed_at": None, "reviewer": None}
 SIDE = 512
-"""Of a photograph, px."""
+"""Size of a photograph, px."""
 BLOCK = 20_000
 BLOCKS = 50
 """Blocks of a transaction; small transactions are slow, because each one touches most index pages."""

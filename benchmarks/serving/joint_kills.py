@@ -20,7 +20,7 @@ from segdec.images import encode_png
 WORKERS = ("chief", "member")
 """Names of the workers: the first by name is the chief."""
 PHOTOGRAPHS, SIDE, MINUTES = 24, 32, 2.0
-"""Of the toy data, and the time limit of a training."""
+"""Settings of the toy data, and the time limit of a training."""
 PATIENCE_S = 1200.0
 """Time after which a moment that does not come is an error."""
 USE_TIMEOUT_S = 300.0

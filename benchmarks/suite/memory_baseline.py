@@ -23,7 +23,7 @@ BORDER = 2
 """Cells at each edge that are left out: padding makes them unlike all others."""
 
 SIGMA = 1.0
-"""Of the Gaussian filter of the distances, cells."""
+"""Standard deviation of the Gaussian filter of the distances, cells."""
 
 
 def score(

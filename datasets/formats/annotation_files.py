@@ -51,15 +51,17 @@ def read_annotation_files(
             content, note = _read_content(path)
             if formats:
                 unreadable.check_readable(path, content)
-            found = next((each for each in FORMATS.values() if each.matches(path, content)), None)
-            if found is None:
+            file_format = next((each for each in FORMATS.values() if each.matches(path, content)), None)
+            if file_format is None:
                 _report_unknown(readers[UNKNOWN], path)
-            elif found.name in formats:
-                if found.name not in readers:
-                    readers[found.name] = AnnotationReader(root, found.advice, photographs, annotator)
-                readers[found.name].notes += [note] * bool(note)
-                readers[found.name].files.append(path)
-                found.read(readers[found.name], path, content)
+            elif file_format.name in formats:
+                if file_format.name not in readers:
+                    readers[file_format.name] = AnnotationReader(
+                        root, file_format.advice, photographs, annotator
+                    )
+                readers[file_format.name].notes += [note] * bool(note)
+                readers[file_format.name].files.append(path)
+                file_format.read(readers[file_format.name], path, content)
     return readers
 
 
@@ -79,11 +81,11 @@ def _read_content(path: Path) -> tuple[Any, str]:
     return parse_json(text, path) if suffix == ".json" else text, note
 
 
-def _report_unknown(found: AnnotationReader, path: Path) -> None:
+def _report_unknown(reader: AnnotationReader, path: Path) -> None:
     """Raises ValueError for a JSON or XML file beside a photograph; notes others."""
     if path.suffix.lower() not in {".json", ".xml"}:
         return
     known = "; ".join(each.files for each in FORMATS.values())
-    if found.photographs.beside(path):
+    if reader.photographs.beside(path):
         raise ValueError(f"the format of the file is unknown. Expected {known}: convert or remove it")
-    found.notes.append(f"{path} was ignored, because its format is unknown.")
+    reader.notes.append(f"{path} was ignored, because its format is unknown.")

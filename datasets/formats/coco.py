@@ -40,14 +40,14 @@ def _matches(_path: Path, content: Any) -> bool:
     return any(isinstance(content.get(name), list) for name in ("annotations", "categories"))
 
 
-def _read(found: AnnotationReader, path: Path, content: Any) -> None:
-    with found.problem_at(str(path)):
+def _read(reader: AnnotationReader, path: Path, content: Any) -> None:
+    with reader.problem_at(str(path)):
         if not isinstance(content.get("annotations"), list):
             raise ValueError("the file has no 'annotations', so it does not show which photographs are good")
-        names = _category_names(path, content.get("categories") or _without_names(found, path, content))
-        photographs = _read_images(found, path, content["images"])
+        names = _category_names(path, content.get("categories") or _without_names(reader, path, content))
+        photographs = _read_images(reader, path, content["images"])
         for number, entry in enumerate(content["annotations"]):
-            _read_annotation(found, f"{path}, annotations[{number}]", entry, photographs, names)
+            _read_annotation(reader, f"{path}, annotations[{number}]", entry, photographs, names)
 
 
 FORMAT = AnnotationFormat(
@@ -59,12 +59,12 @@ FORMAT = AnnotationFormat(
 )
 
 
-def _without_names(found: AnnotationReader, path: Path, content: dict[str, Any]) -> list[Any]:
+def _without_names(reader: AnnotationReader, path: Path, content: dict[str, Any]) -> list[Any]:
     """Categories `class_1`, … for a file without any."""
     entries = [entry for entry in content["annotations"] if isinstance(entry, dict)]
     keys = sorted({str(entry["category_id"]) for entry in entries if "category_id" in entry})
     if keys:
-        found.notes.append(f"{path} has no 'categories', so the classes are called class_{keys[0]}, ….")
+        reader.notes.append(f"{path} has no 'categories', so the classes are called class_{keys[0]}, ….")
     return [{"id": key, "name": f"class_{key}"} for key in keys]
 
 
@@ -82,47 +82,47 @@ def _category_names(path: Path, categories: list[Any]) -> dict[int | str, str]:
     return names
 
 
-def _read_images(found: AnnotationReader, path: Path, images: list[Any]) -> Annotations:
+def _read_images(reader: AnnotationReader, path: Path, images: list[Any]) -> Annotations:
     subset = path.stem.removeprefix(PREFIX) if path.stem.startswith(PREFIX) else ""
     split = split_of_folder(subset)
     photographs: Annotations = {}
     counts = _count_ids(images)
     for number, entry in enumerate(images):
         place = f"{path}, images[{number}]"
-        with found.problem_at(place):
+        with reader.problem_at(place):
             key = _key(entry, "id")
             photographs[key] = None
-            photograph = found.photographs.find(entry.get("file_name"), path.parent, [subset])
-            annotation = found.add(photograph, place, split=split)
-            with found.problem_at(place, annotation.name):
+            photograph = reader.photographs.find(entry.get("file_name"), path.parent, [subset])
+            annotation = reader.add(photograph, place, split=split)
+            with reader.problem_at(place, annotation.name):
                 if counts[key] > 1:
                     raise ValueError(f"{counts[key]} images have the id {key!r:.40}")
-                found.set_size(annotation, entry.get("height"), entry.get("width"))
+                reader.set_size(annotation, entry.get("height"), entry.get("width"))
                 photographs[key] = annotation
     return photographs
 
 
 def _read_annotation(
-    found: AnnotationReader, place: str, entry: Any, photographs: Annotations, names: dict[int | str, str]
+    reader: AnnotationReader, place: str, entry: Any, photographs: Annotations, names: dict[int | str, str]
 ) -> None:
-    with found.drop_at(place):
+    with reader.drop_at(place):
         image_id = _key(entry, "image_id")
         if image_id not in photographs:
             raise ValueError(f"no image has the id {image_id!r:.40}")
         annotation = photographs[image_id]
         if annotation is None:
             return
-        with found.drop_at(place, annotation):
+        with reader.drop_at(place, annotation):
             category_id = _key(entry, "category_id")
             if category_id not in names:
                 raise ValueError(f"no category has the id {category_id!r:.40}")
             label, height, width = names[category_id], annotation.height, annotation.width
             parts = segments(entry)
             for segment in parts:
-                with found.drop_at(place, annotation):
-                    found.add_shape(annotation, place, read_shape(segment, label, height, width))
+                with reader.drop_at(place, annotation):
+                    reader.add_shape(annotation, place, read_shape(segment, label, height, width))
             if not parts:
-                found.add_shape(annotation, place, read_box(entry.get("bbox"), label))
+                reader.add_shape(annotation, place, read_box(entry.get("bbox"), label))
 
 
 def _count_ids(entries: list[Any]) -> Counter[int | str | None]:

@@ -29,10 +29,10 @@ def _matches(path: Path, content: Any) -> bool:
     return path.suffix.lower() == ".xml" and content == ROOT
 
 
-def _read(found: AnnotationReader, path: Path, _content: Any) -> None:
-    with found.problem_at(str(path), advice="Export the task again as 'CVAT for images 1.1'."):
+def _read(reader: AnnotationReader, path: Path, _content: Any) -> None:
+    with reader.problem_at(str(path), advice="Export the task again as 'CVAT for images 1.1'."):
         for image in read_images(path):
-            _read_image(found, path, image)
+            _read_image(reader, path, image)
 
 
 FORMAT = AnnotationFormat(
@@ -40,12 +40,12 @@ FORMAT = AnnotationFormat(
 )
 
 
-def _read_image(found: AnnotationReader, path: Path, image: Element) -> None:
+def _read_image(reader: AnnotationReader, path: Path, image: Element) -> None:
     place = f"{path}, line {image.line}"
-    with found.problem_at(place, advice=""):
+    with reader.problem_at(place, advice=""):
         subset = image.attributes.get("subset", "")
-        annotation = found.add(found.photographs.find(image.text("name"), path.parent, [subset]), place)
-        with found.problem_at(place, annotation.name):
+        annotation = reader.add(reader.photographs.find(image.text("name"), path.parent, [subset]), place)
+        with reader.problem_at(place, annotation.name):
             tags = [element for element in image.children if element.tag == TAG]
             annotation.labels = [read_label(element.text("label")) for element in tags]
             size = read_annotated_size(image.attributes.get("height"), image.attributes.get("width"))
@@ -53,5 +53,5 @@ def _read_image(found: AnnotationReader, path: Path, image: Element) -> None:
             for element in image.children:
                 if element.tag != TAG:
                     place = f"{path}, line {element.line}"
-                    with found.drop_at(place, annotation):
-                        found.add_shape(annotation, place, read_shape(element, *size))
+                    with reader.drop_at(place, annotation):
+                        reader.add_shape(annotation, place, read_shape(element, *size))

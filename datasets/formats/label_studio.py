@@ -45,12 +45,12 @@ def _matches(_path: Path, content: Any) -> bool:
     )
 
 
-def _read(found: AnnotationReader, path: Path, content: Any) -> None:
+def _read(reader: AnnotationReader, path: Path, content: Any) -> None:
     for number, task in enumerate(content, start=1):
         key = task["id"] if isinstance(task, dict) and isinstance(task.get("id"), int) else f"number {number}"
         place = f"{path}, task {key}"
-        with found.problem_at(place, advice=""):
-            _read_task(found, path, place, task)
+        with reader.problem_at(place, advice=""):
+            _read_task(reader, path, place, task)
 
 
 FORMAT = AnnotationFormat(
@@ -62,7 +62,7 @@ FORMAT = AnnotationFormat(
 )
 
 
-def _read_task(found: AnnotationReader, path: Path, place: str, task: Any) -> None:
+def _read_task(reader: AnnotationReader, path: Path, place: str, task: Any) -> None:
     given = task.get("annotations", task.get("completions")) if isinstance(task, dict) else None
     if not isinstance(given, list) or not isinstance(task.get("data"), dict):
         raise ValueError(
@@ -72,23 +72,23 @@ def _read_task(found: AnnotationReader, path: Path, place: str, task: Any) -> No
     finished = [each for each in given if isinstance(each, dict) and not each.get("was_cancelled")]
     if not finished:
         return
-    annotation = found.add(found.photographs.find(_address(task["data"]), path.parent), place)
-    with found.problem_at(place, annotation.name, advice=""):
+    annotation = reader.add(reader.photographs.find(_address(task["data"]), path.parent), place)
+    with reader.problem_at(place, annotation.name, advice=""):
         _check_one_picture(task["data"], finished)
-        for chosen in _choose(finished, found.annotator):
-            _read_results(found, annotation, chosen.get("result"))
+        for chosen in _choose(finished, reader.annotator):
+            _read_results(reader, annotation, chosen.get("result"))
 
 
-def _read_results(found: AnnotationReader, annotation: FileAnnotation, given: object) -> None:
+def _read_results(reader: AnnotationReader, annotation: FileAnnotation, given: object) -> None:
     results = given if isinstance(given, list) else []
     place, sizes = annotation.place, set()
     for number, result in drawn_results(results):
-        with found.drop_at(f"{place}, result {number}", annotation):
+        with reader.drop_at(f"{place}, result {number}", annotation):
             shape = read_shape(result)
             annotation.height, annotation.width = result_size(result)
             sizes.add((annotation.height, annotation.width))
-            found.add_shape(annotation, f"{place}, result {number}", shape)
-    with found.problem_at(place, annotation.name):
+            reader.add_shape(annotation, f"{place}, result {number}", shape)
+    with reader.problem_at(place, annotation.name):
         annotation.labels += [label for result in results for label in read_choices(result)]
         if len(sizes) > 1:
             several = " and ".join(f"{width}×{height}" for height, width in sorted(sizes))

@@ -24,10 +24,10 @@ def _matches(_path: Path, content: Any) -> bool:
     return isinstance(content, dict) and isinstance(content.get("shapes"), list)
 
 
-def _read(found: AnnotationReader, path: Path, content: Any) -> None:
-    with found.problem_at(str(path), *found.related_names(path), advice=""):
-        photograph = _photograph(found, path, content.get("imagePath"))
-        _annotate(found, path, photograph, content)
+def _read(reader: AnnotationReader, path: Path, content: Any) -> None:
+    with reader.problem_at(str(path), *reader.related_names(path), advice=""):
+        photograph = _photograph(reader, path, content.get("imagePath"))
+        _annotate(reader, path, photograph, content)
 
 
 FORMAT = AnnotationFormat(
@@ -40,11 +40,11 @@ FORMAT = AnnotationFormat(
 )
 
 
-def _photograph(found: AnnotationReader, source: Path, image_path: object) -> Path:
+def _photograph(reader: AnnotationReader, source: Path, image_path: object) -> Path:
     """Returns the photograph of `source`; ValueError if there is none, or more than one."""
-    beside = found.photographs.beside(source)
+    beside = reader.photographs.beside(source)
     try:
-        named = found.photographs.find(image_path, source.parent)
+        named = reader.photographs.find(image_path, source.parent)
     except ValueError:
         if len(beside) != 1:
             raise
@@ -57,17 +57,17 @@ def _photograph(found: AnnotationReader, source: Path, image_path: object) -> Pa
     return named
 
 
-def _annotate(found: AnnotationReader, source: Path, photograph: Path, content: dict[str, Any]) -> None:
-    annotation = found.add(photograph, str(source))
+def _annotate(reader: AnnotationReader, source: Path, photograph: Path, content: dict[str, Any]) -> None:
+    annotation = reader.add(photograph, str(source))
     flags = content.get("flags")
     if isinstance(flags, dict):  # LabelMe's own flags are such as `__ignore__`
         annotation.labels = [flag for flag, value in flags.items() if value is True and flag[:2] != "__"]
     if not content["shapes"]:
         return
-    with found.problem_at(str(source), annotation.name):
-        found.set_size(annotation, content.get("imageHeight"), content.get("imageWidth"))
+    with reader.problem_at(str(source), annotation.name):
+        reader.set_size(annotation, content.get("imageHeight"), content.get("imageWidth"))
         for number, entry in enumerate(content["shapes"], start=1):
             place = f"{source}, shape {number}"
-            with found.drop_at(place, annotation):
+            with reader.drop_at(place, annotation):
                 if (shape := read_shape(entry)) is not None:
-                    found.add_shape(annotation, place, shape)
+                    reader.add_shape(annotation, place, shape)

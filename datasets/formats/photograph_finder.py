@@ -65,18 +65,18 @@ class PhotographFinder:
         if not isinstance(written, str) or not written.strip():
             raise ValueError(f"{written!r:.40} is not the name of a photograph")
         for path in _spellings(written.strip()):
-            found = self._by_name.get(comparison_key(path.name), [])
-            if not found and path.suffix.lower() not in SUFFIXES:
+            candidates = self._by_name.get(comparison_key(path.name), [])
+            if not candidates and path.suffix.lower() not in SUFFIXES:
                 stem = path.name if is_stem else path.stem
-                found = self._by_stem.get(comparison_key(path.name), []) or self._by_stem.get(
+                candidates = self._by_stem.get(comparison_key(path.name), []) or self._by_stem.get(
                     comparison_key(stem), []
                 )
-            if found:
-                return _best(found, path, near, folders)
+            if candidates:
+                return _best(candidates, path, near, folders)
         if _UPLOAD_PREFIX.match(_last(written)) and (
-            found := self._uploaded().get(comparison_key(path.name), [])
+            candidates := self._uploaded().get(comparison_key(path.name), [])
         ):
-            return _best(found, path, near, folders)
+            return _best(candidates, path, near, folders)
         raise ValueError(
             f"the photograph {_last(written)!r} is missing. Copy it to a folder below the root of the data "
             "set, give it this name again if it was renamed, or remove its entry"
@@ -123,11 +123,11 @@ def _spellings(written: str) -> Iterator[PurePosixPath]:
             yield path.with_name(_UPLOAD_PREFIX.sub("", path.name, count=1))
 
 
-def _best(found: list[Path], written: PurePosixPath, near: Path, folders: Sequence[str]) -> Path:
+def _best(candidates: list[Path], written: PurePosixPath, near: Path, folders: Sequence[str]) -> Path:
     exact = composed(written.name)
-    found = [path for path in found if composed(path.name) == exact] or found
-    if len(found) == 1:
-        return found[0]
+    candidates = [path for path in candidates if composed(path.name) == exact] or candidates
+    if len(candidates) == 1:
+        return candidates[0]
 
     def rank(path: Path) -> tuple[int, int, int, int]:
         parts = path.parent.parts
@@ -135,8 +135,8 @@ def _best(found: list[Path], written: PurePosixPath, near: Path, folders: Sequen
         named = _common(parts[::-1], written.parent.parts[::-1])
         return named, inside, _common(parts, near.parts), _common(parts[::-1], near.parts[::-1])
 
-    best = max(map(rank, found))
-    chosen = [path for path in found if rank(path) == best]
+    best = max(map(rank, candidates))
+    chosen = [path for path in candidates if rank(path) == best]
     if len(chosen) > 1:
         raise ValueError(
             f"the photograph {written.name[:80]!r} may be {' or '.join(map(str, chosen[:3]))}. Rename or "

@@ -48,15 +48,15 @@ def check_readable(path: Path, content: Any) -> None:
 
     `content` is parsed JSON, or text.
     """
-    found = None
+    known_kind = None
     if path.suffix.lower() == ".txt":
-        found = "an annotation of DOTA" if _DOTA_ROW.search(content[:HEAD_BYTES]) else None
+        known_kind = "an annotation of DOTA" if _DOTA_ROW.search(content[:HEAD_BYTES]) else None
     elif path.suffix.lower() in {".json", *TEXT_SUFFIXES}:
-        found = _by_keys(content) or _by_entries(content)
-    if found is not None:
-        wanted = "the format 'JSON'" if "Label Studio" in found else "COCO instances"
+        known_kind = _by_keys(content) or _by_entries(content)
+    if known_kind is not None:
+        wanted = "the format 'JSON'" if "Label Studio" in known_kind else "COCO instances"
         raise ValueError(
-            f"the file is {found}, which cannot be read. Export {wanted} instead, or remove the file"
+            f"the file is {known_kind}, which cannot be read. Export {wanted} instead, or remove the file"
         )
 
 

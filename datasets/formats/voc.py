@@ -48,15 +48,15 @@ def _matches(path: Path, content: Any) -> bool:
     return is_class_mask(path) or (path.suffix == ".txt" and path.parent.parent.name == IMAGE_SETS)
 
 
-def _read(found: AnnotationReader, path: Path, content: Any) -> None:
+def _read(reader: AnnotationReader, path: Path, content: Any) -> None:
     if path.suffix == ".txt":
-        _read_split(found, path, content)
+        _read_split(reader, path, content)
     elif path.suffix.lower() == ".xml":
-        with found.problem_at(str(path), *found.related_names(path), advice=""):
-            _read_objects(found, path)
+        with reader.problem_at(str(path), *reader.related_names(path), advice=""):
+            _read_objects(reader, path)
     elif path.parent.name in MASKS:
-        with found.problem_at(str(path), *found.related_names(path), advice=""):
-            _read_mask(found, path)
+        with reader.problem_at(str(path), *reader.related_names(path), advice=""):
+            _read_mask(reader, path)
 
 
 FORMAT = AnnotationFormat(
@@ -72,35 +72,35 @@ FORMAT = AnnotationFormat(
 # === XML ===
 
 
-def _read_objects(found: AnnotationReader, path: Path) -> None:
+def _read_objects(reader: AnnotationReader, path: Path) -> None:
     root, encoding = read_tree(path)
-    photograph = _photograph(found, path, root)
-    if found.name_of(photograph) in found.cache.get(_MASKED, set()):
+    photograph = _photograph(reader, path, root)
+    if reader.name_of(photograph) in reader.cache.get(_MASKED, set()):
         return
     if not encoding.lower().startswith("utf-8"):
-        found.notes.append(f"{path} is not UTF-8; it was read as {encoding}.")
-    annotation = found.add(photograph, str(path))
+        reader.notes.append(f"{path} is not UTF-8; it was read as {encoding}.")
+    annotation = reader.add(photograph, str(path))
     objects = [each for each in root.findall("object") if each.findtext("deleted", "0").strip() != "1"]
     if not objects:
         return
-    with found.problem_at(str(path), annotation.name):
-        found.set_size(annotation, root.findtext("size/height"), root.findtext("size/width"))
+    with reader.problem_at(str(path), annotation.name):
+        reader.set_size(annotation, root.findtext("size/height"), root.findtext("size/width"))
         for number, each in enumerate(objects, start=1):
             place = f"{path}, object {number}"
-            with found.drop_at(place, annotation):
-                found.add_shape(annotation, place, read_shape(each))
+            with reader.drop_at(place, annotation):
+                reader.add_shape(annotation, place, read_shape(each))
 
 
-def _photograph(found: AnnotationReader, path: Path, root: Element) -> Path:
+def _photograph(reader: AnnotationReader, path: Path, root: Element) -> Path:
     """The photograph of an XML file; ValueError if there is none, or its names contradict each other."""
-    own = found.photographs.beside(path)
+    own = reader.photographs.beside(path)
     try:
-        named = found.photographs.find(root.findtext("filename"), path.parent)
+        named = reader.photographs.find(root.findtext("filename"), path.parent)
     except ValueError as error:
         if len(own) == 1:
             return own[0]
         try:
-            return found.photographs.find(path.stem, path.parent, is_stem=True)
+            return reader.photographs.find(path.stem, path.parent, is_stem=True)
         except ValueError:
             raise error from None
     if own and named not in own:
@@ -114,42 +114,44 @@ def _photograph(found: AnnotationReader, path: Path, root: Element) -> Path:
 # === Splits ===
 
 
-def _read_split(found: AnnotationReader, path: Path, content: str) -> None:
+def _read_split(reader: AnnotationReader, path: Path, content: str) -> None:
     """Reads the photographs of a split; those in two lists keep the first split."""
     split = split_of_folder(path.stem)
     for line in content.splitlines():
         if split is None or not line.strip():
             continue
         with suppress(ValueError):  # the photograph is not part of the data set
-            photograph = found.photographs.find(line.split()[0], path.parent, is_stem=True)
-            found.splits.setdefault(found.name_of(photograph), split)
+            photograph = reader.photographs.find(line.split()[0], path.parent, is_stem=True)
+            reader.splits.setdefault(reader.name_of(photograph), split)
 
 
 # === Masks ===
 
 
-def _read_mask(found: AnnotationReader, path: Path) -> None:
+def _read_mask(reader: AnnotationReader, path: Path) -> None:
     if path.suffix.lower() != ".png":
         raise ValueError("the mask is not PNG. Export it as PNG: other types change the values")
-    annotation = found.add(found.photographs.find(path.stem, path.parent, is_stem=True), str(path))
-    found.cache.setdefault(_MASKED, set()).add(annotation.name)
-    with found.problem_at(str(path), annotation.name):
+    annotation = reader.add(reader.photographs.find(path.stem, path.parent, is_stem=True), str(path))
+    reader.cache.setdefault(_MASKED, set()).add(annotation.name)
+    with reader.problem_at(str(path), annotation.name):
         try:
-            (annotation.height, annotation.width), shapes = read_class_mask(path, _labels(found, path.parent))
+            (annotation.height, annotation.width), shapes = read_class_mask(
+                path, _labels(reader, path.parent)
+            )
         except ImageError as error:
             raise ValueError(str(error)) from error
         annotation.shapes += shapes
 
 
-def _labels(found: AnnotationReader, masks: Path) -> MaskLabels | None:
+def _labels(reader: AnnotationReader, masks: Path) -> MaskLabels | None:
     """The names of the classes in a folder of masks."""
-    if masks not in found.cache:
+    if masks not in reader.cache:
         lists = [masks.parent / name for name in (LABEL_MAP, *NAME_LISTS)]
-        found.cache[masks] = next((read_labels(path) for path in lists if path.is_file()), None)
-        if found.cache[masks] is None:
-            found.notes.append(
+        reader.cache[masks] = next((read_labels(path) for path in lists if path.is_file()), None)
+        if reader.cache[masks] is None:
+            reader.notes.append(
                 f"No file names the classes in {masks}, so they are called class_1, class_2, …. Add a "
                 f"{NAME_LISTS[0]} with a name in each line, the background first, to {masks.parent}."
             )
-    labels: MaskLabels | None = found.cache[masks]
+    labels: MaskLabels | None = reader.cache[masks]
     return labels

@@ -61,19 +61,19 @@ def _matches(path: Path, content: Any) -> bool:
     return _in_labels(path) or not content.strip() or any(map(is_row, content.splitlines()[:MATCHED_LINES]))
 
 
-def _read(found: AnnotationReader, path: Path, content: Any) -> None:
+def _read(reader: AnnotationReader, path: Path, content: Any) -> None:
     if isinstance(content, dict):
-        _read_splits(found, path, content)
+        _read_splits(reader, path, content)
         return
     rows = [(number, line) for number, line in enumerate(content.splitlines(), start=1) if line.strip()]
-    with found.problem_at(str(path), *found.related_names(path), advice=""):
+    with reader.problem_at(str(path), *reader.related_names(path), advice=""):
         try:
-            photograph = _photograph(found, path)
+            photograph = _photograph(reader, path)
         except ValueError:
-            if rows and (_in_labels(path) or found.related_names(path)):
+            if rows and (_in_labels(path) or reader.related_names(path)):
                 raise
             return  # another text file
-        _annotate(found, path, photograph, rows)
+        _annotate(reader, path, photograph, rows)
 
 
 FORMAT = AnnotationFormat(
@@ -91,30 +91,30 @@ def _in_labels(path: Path) -> bool:
     return LABELS in map(str.lower, path.parent.parts) or (folder[:4] == "obj_" and folder[-5:] == "_data")
 
 
-def _photograph(found: AnnotationReader, path: Path) -> Path:
+def _photograph(reader: AnnotationReader, path: Path) -> Path:
     """Returns the photograph of a text file: beside it, in `images` instead of `labels`, or elsewhere."""
-    beside = found.photographs.beside(path)
+    beside = reader.photographs.beside(path)
     if len(beside) == 1:
         return beside[0]
-    folders = path.parent.relative_to(found.root).parts
+    folders = path.parent.relative_to(reader.root).parts
     folders = tuple(IMAGES if folder.lower() == LABELS else folder for folder in folders)
-    return found.photographs.find("/".join((*folders, path.stem)), path.parent, is_stem=True)
+    return reader.photographs.find("/".join((*folders, path.stem)), path.parent, is_stem=True)
 
 
-def _annotate(found: AnnotationReader, path: Path, photograph: Path, rows: list[tuple[int, str]]) -> None:
-    annotation = found.add(photograph, str(path))
+def _annotate(reader: AnnotationReader, path: Path, photograph: Path, rows: list[tuple[int, str]]) -> None:
+    annotation = reader.add(photograph, str(path))
     if not rows:
         return
-    with found.problem_at(str(path), annotation.name):
-        found.set_size(annotation, None, None)
+    with reader.problem_at(str(path), annotation.name):
+        reader.set_size(annotation, None, None)
         size = annotation.height, annotation.width
-        classes = _class_names(found, path.parent)
+        classes = _class_names(reader, path.parent)
         keypoints = classes is not None and classes.keypoints
         for number, line in rows:
             place = f"{path}, line {number}"
-            with found.drop_at(place, annotation):
+            with reader.drop_at(place, annotation):
                 index, shape, is_box = read_row(line, *size, keypoints=keypoints)
-                found.add_shape(annotation, place, LabelledShape(_label(classes, index), shape, is_box))
+                reader.add_shape(annotation, place, LabelledShape(_label(classes, index), shape, is_box))
 
 
 # === Classes ===
@@ -131,23 +131,23 @@ def _label(classes: ClassNames | None, index: int) -> str:
     return read_label(classes.names[index])
 
 
-def _class_names(found: AnnotationReader, folder: Path) -> ClassNames | None:
+def _class_names(reader: AnnotationReader, folder: Path) -> ClassNames | None:
     """The names of the classes for the text files in `folder`, from there or a folder above."""
-    if folder not in found.cache:
-        own = next(_name_files(found, folder), None)
-        if own is None and folder != found.root and folder.is_relative_to(found.root):
-            own = _class_names(found, folder.parent)
+    if folder not in reader.cache:
+        own = next(_name_files(reader, folder), None)
+        if own is None and folder != reader.root and folder.is_relative_to(reader.root):
+            own = _class_names(reader, folder.parent)
         elif own is None:
-            found.notes.append(
+            reader.notes.append(
                 "YOLO: no file names the classes, so they are called class_0, class_1, …. Add a classes.txt "
                 "with a name in each line to the folder of the data set."
             )
-        found.cache[folder] = own
-    known: ClassNames | None = found.cache[folder]
+        reader.cache[folder] = own
+    known: ClassNames | None = reader.cache[folder]
     return known
 
 
-def _name_files(found: AnnotationReader, folder: Path) -> Iterator[ClassNames]:
+def _name_files(reader: AnnotationReader, folder: Path) -> Iterator[ClassNames]:
     files = sorted(path for path in folder.iterdir() if path.is_file())
     for path in files:
         if path.suffix.lower() in YAML_SUFFIXES:
@@ -158,7 +158,7 @@ def _name_files(found: AnnotationReader, folder: Path) -> Iterator[ClassNames]:
         if path.name in NAME_FILES or path.suffix == ".names":
             text, encoding = read_annotation_text(path)
             if encoding != UTF8:
-                found.notes.append(f"{path} is not UTF-8; it was read as {encoding}.")
+                reader.notes.append(f"{path} is not UTF-8; it was read as {encoding}.")
             yield ClassNames(path, _numbered(path, text.rstrip().splitlines()))
     for path in files:
         if path.name == NOTES_FILE:
@@ -193,15 +193,15 @@ def read_yaml(path: Path) -> Any:
 # === Splits ===
 
 
-def _read_splits(found: AnnotationReader, path: Path, content: dict[str, Any]) -> None:
+def _read_splits(reader: AnnotationReader, path: Path, content: dict[str, Any]) -> None:
     """Assigns the splits of `data.yaml`; a photograph in several has the first one."""
     above = _parts(str(content.get("path", "")))
     for key, split in SPLIT_KEYS.items():
         values = content.get(key)
         for value in values if isinstance(values, list) else [values]:
             if isinstance(value, str) and value.strip():
-                for name in _listed(found, path, [*above, *_parts(value)]):
-                    found.splits.setdefault(name, split)
+                for name in _listed(reader, path, [*above, *_parts(value)]):
+                    reader.splits.setdefault(name, split)
 
 
 def _parts(written: str) -> list[str]:
@@ -209,22 +209,22 @@ def _parts(written: str) -> list[str]:
     return [part for part in PurePosixPath(written.strip().replace("\\", "/")).parts if part.strip("./")]
 
 
-def _listed(found: AnnotationReader, path: Path, parts: list[str]) -> Iterator[str]:
+def _listed(reader: AnnotationReader, path: Path, parts: list[str]) -> Iterator[str]:
     """Names of the items in a folder or list, whose path may be of another machine."""
     if parts and parts[-1].endswith(".txt"):
         lists = [path.parent.joinpath(*parts[-count:]) for count in range(len(parts), 0, -1)]
-        yield from next((_named(found, each) for each in lists if each.is_file()), ())
+        yield from next((_named(reader, each) for each in lists if each.is_file()), ())
         return
-    for photograph in found.photographs.photographs:
+    for photograph in reader.photographs.photographs:
         folder = photograph.parent
         if folder.is_relative_to(path.parent) and _is_below(folder.relative_to(path.parent).parts, parts):
-            yield found.name_of(photograph)
+            yield reader.name_of(photograph)
 
 
-def _named(found: AnnotationReader, path: Path) -> Iterator[str]:
+def _named(reader: AnnotationReader, path: Path) -> Iterator[str]:
     for line in read_annotation_text(path)[0].splitlines():
         with suppress(ValueError):  # the photograph is not part of the data set
-            yield found.name_of(found.photographs.find(line, path.parent))
+            yield reader.name_of(reader.photographs.find(line, path.parent))
 
 
 def _is_below(folder: tuple[str, ...], parts: list[str]) -> bool:

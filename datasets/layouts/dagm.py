@@ -49,47 +49,47 @@ def index(root: Path) -> Dataset:
     """
     folders = subfolders(root)
     if any(folder.name in FOLDERS for folder in folders):
-        found = _of_class(root, "")
+        entries = _of_class(root, "")
     else:
         classes = [folder for folder in folders if re.fullmatch(r"Class\d+", folder.name)]
-        found = [entry for folder in classes for entry in _of_class(folder, f"{folder.name}/")]
-    if not found:
+        entries = [entry for folder in classes for entry in _of_class(folder, f"{folder.name}/")]
+    if not entries:
         raise DatasetError(
             f"The folder {root} holds no DAGM photographs. Expected {root / 'Class1' / 'Train' / '0001.PNG'} "
             f"or {root / 'Train' / '0001.PNG'} and so on: give the folder of one class, or the folder of "
             "Class1, Class2, …"
         )
-    return split_off_validation(build_dataset(CLASSES, found))
+    return split_off_validation(build_dataset(CLASSES, entries))
 
 
 def _of_class(folder: Path, prefix: str) -> Found:
-    found: Found = []
+    entries: Found = []
     for name, split in FOLDERS.items():
         labels = folder / name / LABELS
         if not (folder / name).is_dir():
-            found.append(
+            entries.append(
                 DataSetIssue(str(folder), f"The folder {name} is missing. Expected {folder / name}.")
             )
         elif not labels.is_dir():
             text = f"The folder {LABELS} is missing. Expected {labels / _LABELS_FILE}."
-            found.append(DataSetIssue(str(folder / name), text))
+            entries.append(DataSetIssue(str(folder / name), text))
         else:
-            found += _of_split(folder / name, f"{prefix}{name}", split)
-    return found
+            entries += _of_split(folder / name, f"{prefix}{name}", split)
+    return entries
 
 
 def _of_split(folder: Path, prefix: str, split: Split) -> Found:
     """Items, named `<prefix>/0576`, and problems of one folder `Train` or `Test`."""
     labels = folder / LABELS / _LABELS_FILE
     masks = (labels.parent, "_label.PNG")
-    found = pair_files(prefix, r"\d+", (folder, ".PNG"), masks, mask_needed=False)
+    entries = pair_files(prefix, r"\d+", (folder, ".PNG"), masks, mask_needed=False)
     try:
         defective, problems = _read_labels(labels, prefix)
     except DatasetError as error:
-        return [*found, DataSetIssue(str(labels), f"{error} Copy it from the published set.")]
-    absent = sorted(defective.keys() - {entry.name for entry in found})
+        return [*entries, DataSetIssue(str(labels), f"{error} Copy it from the published set.")]
+    absent = sorted(defective.keys() - {entry.name for entry in entries})
     return [
-        *(_labelled(entry, split, defective.get(entry.name), labels) for entry in found),
+        *(_labelled(entry, split, defective.get(entry.name), labels) for entry in entries),
         *problems,
         *(DataSetIssue(str(labels), f"{name}.PNG is missing.", name) for name in absent),
     ]

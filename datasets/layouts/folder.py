@@ -136,13 +136,13 @@ def _build(annotations: Sequence[FileAnnotation], problems: Sequence[DataSetIssu
     """The data set; contradictions within an annotation become problems."""
     names = class_names(label for each in annotations for label in each.classes)
     names = names if len(names) > 1 else (GOOD, DEFECT)
-    found: list[DataSetItem | DataSetIssue] = []
+    entries: list[DataSetItem | DataSetIssue] = []
     for each in annotations:
         try:
-            found.append(annotated_item(each, names))
+            entries.append(annotated_item(each, names))
         except ValueError as error:
-            found.append(problem(each.place, f"{error}.", each.name, Cause("annotation_contradiction")))
-    dataset = Dataset(names, (), tuple(problems)).with_items(found)
+            entries.append(problem(each.place, f"{error}.", each.name, Cause("annotation_contradiction")))
+    dataset = Dataset(names, (), tuple(problems)).with_items(entries)
     unstated = {each.name for each in annotations if each.folder_class is None}
     by_pixels = {each.name for each in annotations if each.masks or len(each.defect_labels) > 1}
     return label_by_masks(dataset, unstated & by_pixels)

@@ -58,7 +58,7 @@ def index(root: Path) -> Dataset:
     """
     folders = [folder.name for folder in subfolders(root) if folder.name.startswith(_PREFIX)]
     defects = [name for name in folders if name != FREE]
-    pairs = [found for name in folders for found in _pairs(root / name)]
+    pairs = [entry for name in folders for entry in _pairs(root / name)]
     if FREE not in folders or not defects or not pairs:
         raise DatasetError(
             f"The folder {root} holds no magnetic tiles: its folders {_PREFIX}… are "
@@ -67,8 +67,8 @@ def index(root: Path) -> Dataset:
         )
     classes = (GOOD, *(_class_name(name) for name in defects))
     groups = _groups(entry.name for entry in pairs if isinstance(entry, DataSetItem))
-    found = read_masks(pairs, lambda *entry: _labelled(classes, groups, *entry))
-    return default_split(build_dataset(classes, found))
+    entries = read_masks(pairs, lambda *entry: _labelled(classes, groups, *entry))
+    return default_split(build_dataset(classes, entries))
 
 
 def _class_name(folder: str) -> str:

@@ -121,14 +121,16 @@ def class_values(classes: Sequence[str]) -> MaskValues:
 def _find(root: Path) -> Path:
     if root.is_file():
         return root
-    found = [root / name for name in NAMES if (root / name).is_file()]
-    if len(found) != 1:
-        arrived = "holds both" if found else "holds no" if root.is_dir() else "does not exist, nor does its"
+    manifests = [root / name for name in NAMES if (root / name).is_file()]
+    if len(manifests) != 1:
+        arrived = (
+            "holds both" if manifests else "holds no" if root.is_dir() else "does not exist, nor does its"
+        )
         raise DatasetError(
-            f"{root} {arrived} {' and '.join(NAMES) if found else ' or '.join(NAMES)}. Give the manifest "
+            f"{root} {arrived} {' and '.join(NAMES) if manifests else ' or '.join(NAMES)}. Give the manifest "
             "itself, or a folder with one of the two."
         )
-    return found[0]
+    return manifests[0]
 
 
 # === Classes ===

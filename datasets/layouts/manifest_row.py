@@ -151,18 +151,18 @@ def _polygon(points: object) -> Polygon:
 
 def _listed(values: Values, one: str, several: str) -> list[object]:
     """The shapes of two columns, as lists of numbers; strings hold shapes separated by `;`."""
-    found: list[object] = []
+    written: list[object] = []
     for column in (one, several):
         value = values.get(column)
         if isinstance(value, str):
-            found += [_numbers(text) for text in value.split(";") if text.strip()]
+            written += [_numbers(text) for text in value.split(";") if text.strip()]
         elif value is not None and column == one:
-            found.append(value)
+            written.append(value)
         elif isinstance(value, list):
-            found += value
+            written += value
         elif value is not None:
             raise ValueError(f"the {several} are not a list")
-    return found
+    return written
 
 
 def _numbers(text: str) -> list[float]:

@@ -37,18 +37,18 @@ def pair_files(
         An item of class 0 for each pair, in its own group, and a problem for each file without the other.
     """
     stems, masked = _stems(stem, *photographs), _stems(stem, *masks)
-    found: Found = []
+    entries: Found = []
     for key in sorted(stems | masked):
         name, photograph, mask = f"{prefix}/{key}", _file(photographs, key), _file(masks, key)
         if key not in stems:
-            found.append(_missing("photograph", photograph, "mask", mask, name))
+            entries.append(_missing("photograph", photograph, "mask", mask, name))
         elif key in masked:
-            found.append(DataSetItem(name, photograph, mask, 0, name, mask_threshold=threshold))
+            entries.append(DataSetItem(name, photograph, mask, 0, name, mask_threshold=threshold))
         elif mask_needed:
-            found.append(_missing("mask", mask, "photograph", photograph, name))
+            entries.append(_missing("mask", mask, "photograph", photograph, name))
         else:
-            found.append(DataSetItem(name, photograph, None, 0, name, mask_threshold=threshold))
-    return found
+            entries.append(DataSetItem(name, photograph, None, 0, name, mask_threshold=threshold))
+    return entries
 
 
 def _stems(stem: str, folder: Path, end: str) -> set[str]:
@@ -67,11 +67,11 @@ def _missing(what: str, expected: Path, other: str, path: Path, name: str) -> Da
     return DataSetIssue(str(path), f"{text} {other}.", name)
 
 
-def read_masks(found: Found, label: Callable[[DataSetItem, bool], DataSetItem | DataSetIssue]) -> Found:
+def read_masks(entries: Found, label: Callable[[DataSetItem, bool], DataSetItem | DataSetIssue]) -> Found:
     """Reads the masks of the items in parallel; unreadable ones become problems.
 
     Args:
-        found: Items and problems; problems are returned unchanged.
+        entries: Items and problems; problems are returned unchanged.
         label: Completes an item; the second argument is whether its mask marks a defect.
     """
 
@@ -86,14 +86,14 @@ def read_masks(found: Found, label: Callable[[DataSetItem, bool], DataSetItem | 
             return DataSetIssue(str(entry.mask_file), str(error), entry.name, cause_of(error))
 
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(read, found))
+        return list(pool.map(read, entries))
 
 
-def build_dataset(classes: tuple[str, ...], found: Iterable[DataSetItem | DataSetIssue]) -> Dataset:
+def build_dataset(classes: tuple[str, ...], entries: Iterable[DataSetItem | DataSetIssue]) -> Dataset:
     """Builds the sorted data set without the items that are named in a problem."""
     items: list[DataSetItem] = []
     problems: list[DataSetIssue] = []
-    for entry in found:
+    for entry in entries:
         if isinstance(entry, DataSetItem):
             items.append(entry)
         else:

@@ -50,8 +50,8 @@ def index(root: Path) -> Dataset:
             f"The table {table} has the columns {', '.join(columns)}. Expected {', '.join(COLUMNS)}, or "
             f"{', '.join(COMPETITION_COLUMNS)}: give the published train.csv."
         )
-    found = AnnotationReader(folder, "Copy the published table again, or remove the row.")
-    by_name = {path.name: found.add(path, f"{table}, {path.name}", *SIZE) for path in photographs}
+    reader = AnnotationReader(folder, "Copy the published table again, or remove the row.")
+    by_name = {path.name: reader.add(path, f"{table}, {path.name}", *SIZE) for path in photographs}
     for row in rows:
         if not row.cells["EncodedPixels"]:
             continue
@@ -59,11 +59,11 @@ def index(root: Path) -> Dataset:
             name, class_id = row.cells["ImageId"], row.cells["ClassId"]
         else:
             name, _, class_id = row.cells["ImageId_ClassId"].rpartition("_")
-        with found.problem_at(f"{table}, line {row.line}, {name}", Path(name).stem):
+        with reader.problem_at(f"{table}, line {row.line}, {name}", Path(name).stem):
             if name not in by_name:
                 raise ValueError(f"the photograph is not in {PHOTOGRAPHS}")
             if class_id not in {"1", "2", "3", "4"}:
                 raise ValueError(f"the class '{class_id}' is not one of 1, 2, 3 and 4")
             shape = RunLengthShape.from_starts(row.cells["EncodedPixels"], *SIZE)
             by_name[name].shapes.append(LabelledShape(CLASSES[int(class_id)], shape))
-    return found.dataset(CLASSES)
+    return reader.dataset(CLASSES)

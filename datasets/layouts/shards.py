@@ -23,9 +23,9 @@ def index(root: str) -> Dataset:
         MissingExtraError: If TensorFlow is not installed.
     """
     file_systems.check_scheme(root)
-    found = read_index(root)
-    places = [file_systems.join(root, shard.name) for shard in found.shards]
-    for place, shard in zip(places, found.shards, strict=True):
+    shard_index = read_index(root)
+    places = [file_systems.join(root, shard.name) for shard in shard_index.shards]
+    for place, shard in zip(places, shard_index.shards, strict=True):
         size = file_systems.size(place)
         if size != shard.bytes:
             arrived = "is missing" if size is None else f"has {size} bytes"
@@ -33,4 +33,4 @@ def index(root: str) -> Dataset:
                 f"The shard {place} {arrived}. Expected {shard.bytes} bytes: copy it again, or pack the set "
                 "again."
             )
-    return Dataset(found.classes, ShardItems(found.items, places))
+    return Dataset(shard_index.classes, ShardItems(shard_index.items, places))

@@ -24,14 +24,14 @@ def list_photographs(root: Path) -> Dataset:
     Raises:
         DatasetError: If a folder cannot be listed, or has no photographs.
     """
-    found = [(item_name(root, path), path) for path in photographs_below(root)]
-    if not found:
+    photographs = [(item_name(root, path), path) for path in photographs_below(root)]
+    if not photographs:
         types = ", ".join(sorted(SUFFIXES))
         raise CodedDatasetError(
             f"{root} has no photographs. Expected {types}.", Cause("no_photographs", {"types": types})
         )
-    counts = Counter(name for name, _ in found)
-    named = ((name if counts[name] == 1 else f"{name}{path.suffix}", path) for name, path in found)
+    counts = Counter(name for name, _ in photographs)
+    named = ((name if counts[name] == 1 else f"{name}{path.suffix}", path) for name, path in photographs)
     return Dataset(
         (IGNORE,), tuple(DataSetItem(name, path, None, 0, group=name) for name, path in sorted(named))
     )

@@ -88,8 +88,8 @@ class Manifest(ModelConfig):
     files: dict[str, str] = Field({}, description="path inside the folder → SHA-256")
 
     @property
-    def preference(self) -> tuple[str, ...]:
-        """The engines, the default one first."""
+    def engines_by_speed(self) -> tuple[str, ...]:
+        """The engines in the order of `order_by_speed`; the first one is the default."""
         return order_by_speed(tuple(self.variants), self.speed)
 
 

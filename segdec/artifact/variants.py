@@ -67,7 +67,7 @@ class Speed(Config):
 
 
 def order_by_speed(named: Sequence[str], speed: Speed | None) -> tuple[str, ...]:
-    """Orders engines by preference: in the given order, but of the exact ones the fastest is first.
+    """Orders engines: in the given order, but of the exact ones the fastest is first.
 
     Exact engines (`float32`) give the same results, so that only speed matters. An engine with reduced
     precision keeps its position, because its results differ and the user must weigh that.

@@ -119,7 +119,7 @@ class LocalInspector:
         unlike: UnlikeAction = "reject",
     ) -> None:
         artifact = open_artifact(model, None if trusted is None else TrustedKeys.read(trusted))
-        name = choose_engine(model, artifact.manifest.preference, engine)  # before the slow import
+        name = choose_engine(model, artifact.manifest.engines_by_speed, engine)  # before the slow import
         if ENGINES[name].package == "tensorflow":
             import_tensorflow()
         predictor = Predictor.from_artifact(artifact, name, threads=threads)
@@ -241,13 +241,13 @@ class RemoteInspector:
 
 
 def _make_pictures(answer: Answer, mask: MaskAnswer, pixels: NDArray[np.uint8]) -> MaskedPhotograph:
-    found, area = unpack_mask(mask), None
+    pixel_classes, area = unpack_mask(mask), None
     if answer.inspected_area is not None:
         area = fill_polygons(answer.inspected_area, answer.image.height, answer.image.width)
     if mask.encoding != "classes":
-        return MaskedPhotograph(pixels, found, area)
-    defects = np.where(found > 0, np.uint8(255), np.uint8(0))
-    return MaskedPhotograph(pixels, defects, area, found, tuple(mask.labels or ()))
+        return MaskedPhotograph(pixels, pixel_classes, area)
+    defects = np.where(pixel_classes > 0, np.uint8(255), np.uint8(0))
+    return MaskedPhotograph(pixels, defects, area, pixel_classes, tuple(mask.labels or ()))
 
 
 def served_labels(models: Iterable[ModelDetail], name: str | None, *, review: bool = True) -> tuple[str, ...]:

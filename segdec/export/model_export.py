@@ -288,11 +288,11 @@ def _check_network(network: SegDecNet, config: ModelConfig) -> None:
     channels, shape = network.input_shape[-1], config.network
     shapes = network.compute_output_shape((1, STRIDE, STRIDE, channels))
     _, side, _, masks = shapes["mask_logits"]
-    found = (channels, shapes["class_logits"][-1], STRIDE // side, masks)
+    built = (channels, shapes["class_logits"][-1], STRIDE // side, masks)
     expected = (shape.input_channels, shape.num_classes, shape.mask_stride, shape.mask_channels)
-    if found != expected:
+    if built != expected:
         raise ConfigError(
-            f"The network has {found[0]} input channels, {found[1]} classes, a mask stride of {found[2]} and "
-            f"{found[3]} masks, its configuration says {', '.join(map(str, expected))}. "
+            f"The network has {built[0]} input channels, {built[1]} classes, a mask stride of {built[2]} and "
+            f"{built[3]} masks, its configuration says {', '.join(map(str, expected))}. "
             "Expected the configuration the network was built from."
         )

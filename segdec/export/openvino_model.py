@@ -152,12 +152,12 @@ def _inputs_of_memory(model: Any) -> list[Any]:
 
 def _and_before(node: Any) -> set[str]:
     """Returns the names of a node and of all nodes that it depends on."""
-    found, waiting = {node.get_friendly_name()}, [node]
+    names, waiting = {node.get_friendly_name()}, [node]
     while waiting:
         before = [port.get_node() for port in waiting.pop().input_values()]
-        waiting += [one for one in before if one.get_friendly_name() not in found]
-        found |= {one.get_friendly_name() for one in before}
-    return found
+        waiting += [one for one in before if one.get_friendly_name() not in names]
+        names |= {one.get_friendly_name() for one in before}
+    return names
 
 
 def _convert(network: SegDecNet, layers: Sequence[FourierConv2D]) -> Any:

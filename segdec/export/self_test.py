@@ -48,16 +48,16 @@ def run_self_test(predictor: Predictor, folder: Path) -> None:
     mask_tolerance = expected.mask_tolerance + variant.mask_tolerance
     photograph, mask_scores = _read(folder, predictor.manifest)
     try:
-        found = predictor.predict([photograph])[0]
+        predicted = predictor.predict([photograph])[0]
     except MissingExtraError:
         raise
     except SegdecError as error:
         raise ArtifactError(f"The self-test of {folder} failed: {error} {ADVICE}") from error
-    mask_difference = float(np.abs(found.mask_scores - mask_scores).max())
-    if abs(found.score - expected.score) > tolerance:
-        problem = f"the score is {found.score:.6f}, expected {expected.score:.6f} ± {tolerance:g}"
-    elif found.label != expected.label and _is_certain(found, tolerance, mask_tolerance):
-        problem = f"the label is '{found.label}', expected '{expected.label}'"
+    mask_difference = float(np.abs(predicted.mask_scores - mask_scores).max())
+    if abs(predicted.score - expected.score) > tolerance:
+        problem = f"the score is {predicted.score:.6f}, expected {expected.score:.6f} ± {tolerance:g}"
+    elif predicted.label != expected.label and _is_certain(predicted, tolerance, mask_tolerance):
+        problem = f"the label is '{predicted.label}', expected '{expected.label}'"
     elif mask_difference > mask_tolerance:
         problem = f"a mask score differs by {mask_difference:.3f}, expected at most {mask_tolerance:g}"
     else:
@@ -117,15 +117,18 @@ def _read(folder: Path, manifest: Manifest) -> tuple[NDArray[np.uint8], NDArray[
     return photograph, np.asarray(stored[..., 0] / 255, dtype=np.float32)
 
 
-def _is_certain(found: Prediction, tolerance: float, mask_tolerance: float) -> bool:
+def _is_certain(predicted: Prediction, tolerance: float, mask_tolerance: float) -> bool:
     """Returns whether the label cannot change if probabilities and mask scores move by the tolerances."""
-    limits = found.threshold if found.review_threshold is None else found.review_threshold, found.threshold
-    if any(abs(found.score - limit) <= tolerance for limit in limits):
+    limits = (
+        predicted.threshold if predicted.review_threshold is None else predicted.review_threshold,
+        predicted.threshold,
+    )
+    if any(abs(predicted.score - limit) <= tolerance for limit in limits):
         return False
-    if found.regions and found.class_mask is not None:
-        worst = found.regions[0]
-        others = (region.score_max for region in found.regions if region.label != worst.label)
-        next_limit = max([found.mask_threshold, *others])
-        return found.score < found.threshold or worst.score_max - next_limit > 2 * mask_tolerance
-    ranked = sorted(list(found.probabilities.values())[1:], reverse=True)
-    return found.score < found.threshold or len(ranked) < 2 or ranked[0] - ranked[1] > 2 * tolerance
+    if predicted.regions and predicted.class_mask is not None:
+        worst = predicted.regions[0]
+        others = (region.score_max for region in predicted.regions if region.label != worst.label)
+        next_limit = max([predicted.mask_threshold, *others])
+        return predicted.score < predicted.threshold or worst.score_max - next_limit > 2 * mask_tolerance
+    ranked = sorted(list(predicted.probabilities.values())[1:], reverse=True)
+    return predicted.score < predicted.threshold or len(ranked) < 2 or ranked[0] - ranked[1] > 2 * tolerance

@@ -100,14 +100,14 @@ def check_scans(data: bytes, name: str) -> None:
 def _segments(data: bytes, name: str) -> Iterator[tuple[int, bytes]]:
     """Yields marker and content of each segment; skips the coded pixels after a scan header."""
     place, marker, number = 2, 0, 0
-    while found := _MARKER.search(data, place):
-        padding = 0 if marker == SCAN else found.start() - place
+    while match := _MARKER.search(data, place):
+        padding = 0 if marker == SCAN else match.start() - place
         number += 1
         if padding > MAX_PADDING:
             raise _excessive(name, f"{padding:,} bytes between two segments", "none")
         if number > MAX_SEGMENTS:
             raise _excessive(name, f"over {MAX_SEGMENTS:,} segments", "some hundreds at most")
-        marker, start = found[1][0], found.end()
+        marker, start = match[1][0], match.end()
         if marker == END:
             return
         length = int.from_bytes(data[start : start + 2])

@@ -19,7 +19,7 @@ INSPECTED: Color = (140, 200, 90)
 """Orange, light blue and green, RGB; the first two are distinguishable with any colour vision."""
 
 OPACITY, HEAT_OPACITY = 0.35, 0.75
-"""Of the fill, through which the defect must remain visible, and of a mask score of 1."""
+"""Opacity of the fill, through which the defect must remain visible, and of a mask score of 1."""
 
 BAR: Color = (24, 24, 24)
 TEXT: Color = (240, 240, 240)

@@ -88,8 +88,8 @@ def check_directory(data: bytes, name: str, max_pixels: int) -> None:
     for entry in entries(data):
         tag_bytes += entry.count * TYPE_BYTES.get(entry.type, 0)
         if entry.type not in BYTE_TYPES and entry.count > MAX_VALUES:
-            found = f"has {entry.count:,} values in its tag {entry.tag}"
-            raise _rejected(name, found, f"at most {MAX_VALUES:,}; save it with larger strips or tiles")
+            arrived = f"has {entry.count:,} values in its tag {entry.tag}"
+            raise _rejected(name, arrived, f"at most {MAX_VALUES:,}; save it with larger strips or tiles")
         if entry.tag in values:  # decoders disagree on which one counts
             raise _rejected(name, f"has its tag {entry.tag} twice", "it once; save it again")
         values[entry.tag] = entry.value
@@ -100,21 +100,21 @@ def check_directory(data: bytes, name: str, max_pixels: int) -> None:
                 expected = f"at most {MAX_METADATA_VALUES:,}; save it without metadata"
                 raise _rejected(name, f"has {count:,} values in its metadata", expected)
     if tag_bytes > len(data):  # tags that share bytes are read once each
-        found = f"has {len(data):,} bytes, but its tags need {tag_bytes:,}"
-        raise _rejected(name, found, "tags inside the file; copy or save it again")
+        arrived = f"has {len(data):,} bytes, but its tags need {tag_bytes:,}"
+        raise _rejected(name, arrived, "tags inside the file; copy or save it again")
     width, height = values.get(TILE_WIDTH, 0), values.get(TILE_HEIGHT, 0)
     if width * height > max_pixels:
-        found = f"has tiles of {width} × {height} = {width * height:,} pixels"
+        arrived = f"has tiles of {width} × {height} = {width * height:,} pixels"
         expected = f"at most {max_pixels:,}; save it with smaller tiles"
-        raise _rejected(name, found, expected, code="too_many_pixels")
+        raise _rejected(name, arrived, expected, code="too_many_pixels")
     compression = values.get(COMPRESSION, 1)
     if compression not in ACCEPTED_COMPRESSIONS:
         expected = "none, LZW, deflate or PackBits, which detect an early end; save it so, or as PNG"
         raise _rejected(name, f"is compressed by method {compression}", expected, code="unsupported_type")
     newer, older = values.get(NEW_SUBFILE_TYPE, 0), values.get(SUBFILE_TYPE, 0)
     if newer & REDUCED_OR_MASK or older == REDUCED:
-        found = "has as its first picture a smaller copy or a mask of another one"
-        raise _rejected(name, found, "the photograph itself; save it alone", code="unsupported_type")
+        arrived = "has as its first picture a smaller copy or a mask of another one"
+        raise _rejected(name, arrived, "the photograph itself; save it alone", code="unsupported_type")
 
 
 def _rejected(name: str, found: str, expected: str, code: str = "corrupt_image") -> ImageError:
@@ -137,8 +137,8 @@ def numbers(tags: Tags, tag: int, name: str, default: tuple[int, ...] = ()) -> t
     Raises:
         ImageError: With the code `corrupt_image`, if it has other values.
     """
-    found = tags.get(tag, default)
-    values = found if isinstance(found, tuple) else (found,)
+    tag_values = tags.get(tag, default)
+    values = tag_values if isinstance(tag_values, tuple) else (tag_values,)
     if not all(isinstance(value, int) for value in values) or (tag in tags and not values):
         raise _rejected(name, f"has no integer in its tag {tag}", "one; save it again")
     return values

@@ -93,11 +93,11 @@ def infer_tiles(
     for first in range(0, len(tiles), at_once):
         batch = tiles[first : first + at_once]
         parts = [images[i, rows.pixels(y), columns.pixels(x)] for i, y, x in batch]
-        found = engine.infer(np.stack([_pad_tile(part, rows.tile, columns.tile) for part in parts]))
-        for (i, y, x), logits in zip(batch, found.mask, strict=True):
+        batch_logits = engine.infer(np.stack([_pad_tile(part, rows.tile, columns.tile) for part in parts]))
+        for (i, y, x), logits in zip(batch, batch_logits.mask, strict=True):
             add(i, y, x, logits)
-        classes.append(found.classes)
-        surfaces += [] if found.surface is None else [found.surface]
+        classes.append(batch_logits.classes)
+        surfaces += [] if batch_logits.surface is None else [batch_logits.surface]
     of_tiles, shape = np.concatenate(classes), (len(images), len(places), -1)  # [B · tiles, classes]
     surface = np.concatenate(surfaces).reshape(shape).mean(axis=1) if surfaces else None
     return Logits(mask, most_defective(of_tiles.reshape(shape)), surface)

@@ -94,15 +94,15 @@ def convolve(image: Any, spectra: Any, kernel: int, finish: Callable[[Any], Any]
     size = batch, step + 2 * around, width + right + 2 * around, channels
 
     def convolve_band(band: Any) -> Any:
-        found = _convolve(ops.slice(padded, (0, band * step, 0, 0), size), spectra, by, at_once, columns)
-        return finish(found[:, :, :width])
+        convolved = _convolve(ops.slice(padded, (0, band * step, 0, 0), size), spectra, by, at_once, columns)
+        return finish(convolved[:, :, :width])
 
     if not bounded:
         return convolve_band(0)[:, :height]
     # Bands overlap by k − 1 rows, so each is cut from the padded image in the loop.
-    found = ops.map(convolve_band, ops.arange(bands))  # [bands, B, step, W, D]
-    found = ops.transpose(found, (1, 0, 2, 3, 4))
-    return ops.reshape(found, (batch, bands * step, width, ops.shape(found)[-1]))[:, :height]
+    convolved = ops.map(convolve_band, ops.arange(bands))  # [bands, B, step, W, D]
+    convolved = ops.transpose(convolved, (1, 0, 2, 3, 4))
+    return ops.reshape(convolved, (batch, bands * step, width, ops.shape(convolved)[-1]))[:, :height]
 
 
 def _convolve(image: Any, spectra: Any, by: Transforms, rows: Any, columns: Any) -> Any:

@@ -129,7 +129,7 @@ def test_numbers_of_another_size_are_rejected(field):
 
 def test_distance_is_the_root_mean_square_to_the_nearest_reference():
     """(1, 5) is scaled to (2, 3): (2, 2) is the nearest reference, at √((0² + 1²) / 2)."""
-    assert LIMIT.distance(np.array([1.0, 5.0])) == pytest.approx(math.log(math.sqrt(0.5)), abs=1e-3)
+    assert LIMIT.log_distance(np.array([1.0, 5.0])) == pytest.approx(math.log(math.sqrt(0.5)), abs=1e-3)
 
 
 def test_distances_are_multiples_of_the_limit():
@@ -163,6 +163,6 @@ def test_blur_counts_in_its_direction_alone():
     """At (−1, 3), which is at a distance of √((2² + 1²) / 2) from (0, 0), blur is at twice its limit."""
     limit = LIMIT.model_copy(update={"blur": encode_numbers(np.array([-1.0, 1.0]))})
     vector, opposite = np.array([-1.0, 3.0]), np.array([1.0, 1.0])
-    assert limit.distance(vector) == pytest.approx(math.log(2), abs=1e-3)
-    assert LIMIT.distance(vector) == pytest.approx(math.log(math.sqrt(2.5)), abs=1e-3)
-    assert limit.distance(opposite) == LIMIT.distance(opposite)
+    assert limit.log_distance(vector) == pytest.approx(math.log(2), abs=1e-3)
+    assert LIMIT.log_distance(vector) == pytest.approx(math.log(math.sqrt(2.5)), abs=1e-3)
+    assert limit.log_distance(opposite) == LIMIT.log_distance(opposite)

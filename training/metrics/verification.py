@@ -40,7 +40,7 @@ class Verifier:
         pairs = [self._predict(item, predictor) for item in self._items]
         labels = [item.label for item in self._items]
         masks = (float(np.abs(one.grid_scores - other.grid_scores).max()) for one, other in pairs)
-        found = Verification(
+        measured = Verification(
             photographs=len(pairs),
             score_difference=max(abs(one.score - other.score) for one, other in pairs),
             mask_difference=max(masks),
@@ -48,11 +48,11 @@ class Verifier:
             before=self._figures(labels, [one.score for one, _ in pairs]),
             after=self._figures(labels, [other.score for _, other in pairs]),
         )
-        if not found.decisions_changed and _loss(found) <= ALLOWED_LOSS:
-            return found
+        if not measured.decisions_changed and _loss(measured) <= ALLOWED_LOSS:
+            return measured
         if not self._force:
-            raise ArtifactError(_explain(name, found))
-        return found.model_copy(update={"forced": True})
+            raise ArtifactError(_explain(name, measured))
+        return measured.model_copy(update={"forced": True})
 
     def _predict(self, item: DataSetItem, predictor: Predictor) -> tuple[Prediction, Prediction]:
         image = self._read(item).image
@@ -69,14 +69,14 @@ class Verifier:
 
 def describe_variant(name: str, variant: Variant) -> str:
     """Returns a line for the terminal."""
-    found = variant.verification
-    if found is None:
+    measured = variant.verification
+    if measured is None:
         return f"{name}: {variant.precision}, not compared with the network on photographs"
-    forced = ", forced" if found.forced else ""
+    forced = ", forced" if measured.forced else ""
     return (
-        f"{name}: {variant.precision}, AP {_number(found.before)} → {_number(found.after)}, "
-        f"{found.decisions_changed} of {found.photographs} photographs with another label, "
-        f"scores by {found.score_difference:.2g}, masks by {found.mask_difference:.2g} at most{forced}"
+        f"{name}: {variant.precision}, AP {_number(measured.before)} → {_number(measured.after)}, "
+        f"{measured.decisions_changed} of {measured.photographs} photographs with another label, "
+        f"scores by {measured.score_difference:.2g}, masks by {measured.mask_difference:.2g} at most{forced}"
     )
 
 
@@ -97,10 +97,10 @@ def _loss(found: Verification) -> float:
     return (found.before.average_precision or 0.0) - (found.after.average_precision or 0.0)
 
 
-def _explain(name: str, found: Verification) -> str:
+def _explain(name: str, measured: Verification) -> str:
     return (
-        f"The engine '{name}' gives {found.decisions_changed} of {found.photographs} validation photographs "
-        f"another label and loses {100 * _loss(found):.2f} points of average precision. Expected the same "
-        f"labels and at most {100 * ALLOWED_LOSS:g} points; no artifact was written. Remove it from "
-        "--engines, or export it anyway with --force."
+        f"The engine '{name}' gives {measured.decisions_changed} of {measured.photographs} validation "
+        f"photographs another label and loses {100 * _loss(measured):.2f} points of average precision. "
+        f"Expected the same labels and at most {100 * ALLOWED_LOSS:g} points; no artifact was written. Remove "
+        "it from --engines, or export it anyway with --force."
     )

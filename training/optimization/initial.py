@@ -19,18 +19,18 @@ def with_initial_sha256(config: ExperimentConfig) -> ExperimentConfig:
     if path is None:
         return config
     try:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise ConfigError(
             f"initial_weights = '{path}' cannot be read: {error.strerror}. Expected network.weights.h5 "
             "of a finished run."
         ) from error
-    if expected not in (None, found):
+    if expected not in (None, digest):
         raise ConfigError(
-            f"initial_weights = '{path}' has the SHA-256 {found}, but initial_sha256 is {expected}. Expected "
-            "the file with which the run was started."
+            f"initial_weights = '{path}' has the SHA-256 {digest}, but initial_sha256 is {expected}. "
+            "Expected the file with which the run was started."
         )
-    return config.model_copy(update={"initial_sha256": found})
+    return config.model_copy(update={"initial_sha256": digest})
 
 
 def load_initial_weights(network: SegDecNet, path: Path) -> None:

@@ -133,9 +133,9 @@ def reliability_chart(calibrated: Sequence[Reliability], before: Reliability | N
     return _svg(figure, "Share of defective photographs over the score, with the diagonal of a probability")
 
 
-def _dots(axes: Axes, found: Reliability, name: str, **style: Any) -> None:
-    axes.plot(found.scores, found.shares, linewidth=1.2, **style)
-    for score, share, weight in zip(found.scores, found.shares, found.weights, strict=True):
+def _dots(axes: Axes, reliability: Reliability, name: str, **style: Any) -> None:
+    axes.plot(reliability.scores, reliability.shares, linewidth=1.2, **style)
+    for score, share, weight in zip(reliability.scores, reliability.shares, reliability.weights, strict=True):
         diameter = max(SMALLEST_DOT, LARGEST_DOT * float(np.sqrt(weight)))
         axes.plot([score], [share], "o", markersize=diameter, clip_on=False, **style)
     axes.plot([], [], "o", markersize=6, label=name, **style)

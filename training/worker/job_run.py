@@ -206,10 +206,10 @@ class JobRun:
             self._retry_at = self._clock() + POLL_S
 
     def _upload_checkpoint(self) -> None:
-        found = list_checkpoint(self._job_folder, self._job.model)
-        if found is None or found[0] == self._uploaded:
+        checkpoint = list_checkpoint(self._job_folder, self._job.model)
+        if checkpoint is None or checkpoint[0] == self._uploaded:
             return
-        name, paths = found
+        name, paths = checkpoint
         with frozen_copy(self._job_folder, paths) as (root, copies):
             self._report.read_log()  # a worker that continues does not report what the copied log has
             self._send_all_events()

@@ -13,7 +13,7 @@ value.
 """
 LINES_PER_EVENT = 5
 EXPERIMENT = "config.toml"
-"""Of the run, beside its log; it is written before the first step."""
+"""Experiment of the run, beside its log; it is written before the first step."""
 
 
 class ProgressReport:

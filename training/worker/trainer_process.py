@@ -21,13 +21,14 @@ def fit_command(job: LeasedJob) -> list[str]:
     machine can continue it.
     """
     settings = job.settings
-    words = ["fit", DATA, "--layout", "manifest", "--name", job.model, "--version", job.version, "--resume"]
-    words += ["--minutes", f"{settings.minutes:g}", "--runs", RUNS, "--out", MODEL]
-    words += ["--all-steps"] if settings.all_steps else []
-    words += [] if settings.encoder is None else ["--encoder", settings.encoder]
-    words += [] if settings.area is None else ["--area", str(settings.area)]
-    words += ["--strategy", "multi-worker"] if job.addresses else []
-    return [sys.executable, "-m", "training", *words]
+    arguments = ["fit", DATA, "--layout", "manifest", "--resume"]
+    arguments += ["--name", job.model, "--version", job.version]
+    arguments += ["--minutes", f"{settings.minutes:g}", "--runs", RUNS, "--out", MODEL]
+    arguments += ["--all-steps"] if settings.all_steps else []
+    arguments += [] if settings.encoder is None else ["--encoder", settings.encoder]
+    arguments += [] if settings.area is None else ["--area", str(settings.area)]
+    arguments += ["--strategy", "multi-worker"] if job.addresses else []
+    return [sys.executable, "-m", "training", *arguments]
 
 
 def cluster_variables(job: LeasedJob) -> dict[str, str]:
