@@ -35,7 +35,6 @@ class ServerProcess:
     Attributes:
         port: It listens on.
         pid: Of the started process.
-        start_s: From the start to the first 200 of `ready`.
     """
 
     def __init__(
@@ -47,22 +46,19 @@ class ServerProcess:
         port: int | None = None,
     ) -> None:
         self.port = free_port() if port is None else port
-        self.start_s = 0.0
         self._command = [word.replace("{port}", str(self.port)) for word in command]
         self._environment = dict(environment or {})
         self._ready = f"http://127.0.0.1:{self.port}{ready}"
 
     def __enter__(self) -> Self:
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
-        begun = time.perf_counter()
         pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": self._log, "stderr": self._log}
         self._process = start_process(self._command, self._environment, **pipes)
         try:
-            self._wait(begun + START_S)
+            self._wait(time.perf_counter() + START_S)
         except BaseException:
             self._stop()
             raise
-        self.start_s = time.perf_counter() - begun
         return self
 
     def __exit__(self, *failure: object) -> None:

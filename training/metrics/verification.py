@@ -101,6 +101,6 @@ def _explain(name: str, measured: Verification) -> str:
     return (
         f"The engine '{name}' gives {measured.decisions_changed} of {measured.photographs} validation "
         f"photographs another label and loses {100 * _loss(measured):.2f} points of average precision. "
-        f"Expected the same labels and at most {100 * ALLOWED_LOSS:g} points; no artifact was written. Remove "
-        "it from --engines, or export it anyway with --force."
+        f"Expected the same labels and at most {100 * ALLOWED_LOSS:g} points; no artifact was written. "
+        "Remove it from --engines, or export it anyway with --force."
     )

@@ -58,7 +58,6 @@ class LeasedJob(Received):
 
     id: int
     lease: str
-    lease_s: float
     model: str
     version: str
     settings: JobSettings
@@ -67,7 +66,6 @@ class LeasedJob(Received):
     digest: str
     classes: list[str]
     checkpoint: list[SentFile] | None
-    checkpoint_position: str | None
     rank: int = 0
     addresses: list[str] = []
 
