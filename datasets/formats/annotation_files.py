@@ -38,7 +38,7 @@ def read_annotation_files(
         root: Folder of the data set.
         sources: Files that may be annotation files, and masks of Pascal VOC before them.
         photographs: All photographs of the data set.
-        formats: Names of the formats to read; files of others are ignored.
+        formats: Names of the formats to read; files of others are left out.
         annotator: See `datasets.formats.label_studio`.
 
     Returns:

@@ -3,7 +3,7 @@
     root/kos01/Part0.jpg           grey, 500 pixels wide and 1235 to 1285 high
     root/kos01/Part0_label.bmp     its mask, above 0 for a defect (one mask also has 85); empty if good
 
-Files and folders with other names are ignored.
+Files and folders with other names are left out.
 
 Reference:
     D. Tabernik, S. Šela, J. Skvarč, D. Skočaj, Segmentation-based deep-learning approach for
@@ -22,7 +22,7 @@ from segdec.errors import DatasetError
 CLASSES = ("good", "defect")
 
 EXTRA_COPY = "kos21/Part7"
-"""Some copies of the set hold kos21/Part6 again under this name; it is ignored."""
+"""Some copies of the set hold kos21/Part6 again under this name; it is left out."""
 
 
 def index(root: Path) -> Dataset:

@@ -5,7 +5,7 @@
     root/test/20000.png
     root/test/20000_GT.png
 
-Files with other names are ignored. docs/datasets.md shows how to use the published splits with fewer masks.
+Files with other names are left out. docs/datasets.md shows how to use the published splits with fewer masks.
 
 Reference:
     J. Božič, D. Tabernik, D. Skočaj, Mixed supervision for surface-defect detection: from weakly to

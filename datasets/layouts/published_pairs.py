@@ -27,7 +27,7 @@ def pair_files(
 
     Args:
         prefix: Items are named `<prefix>/<stem>`.
-        stem: Regular expression of the stems; other files are ignored.
+        stem: Regular expression of the stems; other files are left out.
         photographs: Folder of the photographs, and the end of their file names after the stem.
         masks: The same for masks.
         threshold: `mask_threshold` of the items.
