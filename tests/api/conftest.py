@@ -23,10 +23,11 @@ import uvicorn
 from anyio.from_thread import start_blocking_portal
 from fastapi import FastAPI
 from numpy.typing import NDArray
-from sqlalchemy import make_url
+from sqlalchemy import Engine, make_url
 
 from api.app import create_app
 from api.database.database import migrate, open_database
+from api.database.database_files import DatabaseFiles
 from api.settings import Settings
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
 from segdec.engines import Logits
@@ -44,6 +45,8 @@ ROOT = Path(__file__).parents[2]
 
 CLASSES = ("good", "scratch", "spot")
 PNG = {"Content-Type": "image/png"}
+CREATE_FILE = DatabaseFiles.create
+"""Creates an empty SQLite file, as the service does outside of tests."""
 
 
 class StubPredictor:
@@ -346,41 +349,57 @@ def make_database(postgres):
     return make
 
 
-@pytest.fixture(scope="session")
-def record_file(tmp_path_factory):
-    """A SQLite database with the current schema, to be copied."""
+@pytest.fixture(scope="session", autouse=True)
+def new_files_have_tables(tmp_path_factory):
+    """Makes each new SQLite database a copy of one with the current schema, as creating it takes 40 ms."""
     path = tmp_path_factory.mktemp("record") / "record.db"
-    create_tables(f"sqlite:///{path}")
-    return path
+    open_migrated(f"sqlite:///{path}").dispose()
+
+    def create(files: DatabaseFiles) -> None:
+        if not files._path.exists():
+            shutil.copyfile(path, files._path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DatabaseFiles, "create", create)
+        yield
 
 
 @pytest.fixture(scope="session")
 def record_template(make_database):
     """The name of a PostgreSQL database with the current schema, to be copied."""
     url = make_database()
-    create_tables(url)
+    open_migrated(url).dispose()
     return make_url(url).database
 
 
-def create_tables(url: str) -> None:
+def open_migrated(url: str) -> Engine:
     engine = open_database(url)
     migrate(engine)
-    engine.dispose()
+    return engine
+
+
+@pytest.fixture(scope="session")
+def make_database_url(request):
+    """Makes a database without rows: `sqlite` or `postgresql`, folder → its URL."""
+
+    def make(kind: str, folder: Path) -> str:
+        if kind == "sqlite":
+            return f"sqlite:///{folder}/record.db"
+        return request.getfixturevalue("make_database")(request.getfixturevalue("record_template"))
+
+    return make
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request, tmp_path):
-    """Of a database with the current schema."""
-    if request.param == "sqlite":
-        copy = shutil.copyfile(request.getfixturevalue("record_file"), tmp_path / "record.db")
-        return f"sqlite:///{copy}"
-    return request.getfixturevalue("make_database")(request.getfixturevalue("record_template"))
+def database_url(request, make_database_url, tmp_path):
+    """Of a database without rows."""
+    return make_database_url(request.param, tmp_path)
 
 
 @pytest.fixture
 def engine(database_url):
     """Of a record with the current schema."""
-    engine = open_database(database_url)
+    engine = open_migrated(database_url)
     yield engine
     engine.dispose()
 

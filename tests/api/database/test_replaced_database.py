@@ -7,9 +7,16 @@ from contextlib import closing
 
 import pytest
 
+from api.database.database_files import DatabaseFiles
 from segdec.errors import ConfigError
 from segdec.images import encode_png
-from tests.api.conftest import PNG, ServiceClient, part_image
+from tests.api.conftest import CREATE_FILE, PNG, ServiceClient, part_image
+
+
+@pytest.fixture(autouse=True)
+def tables_are_in_the_log(monkeypatch):
+    """A new database is made as by the service, without a checkpoint."""
+    monkeypatch.setattr(DatabaseFiles, "create", CREATE_FILE)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from api.record.filters import Filters
 from api.trends import trend_queries
 from api.trends.periods import list_periods
 from api.trends.trend_report import read_trends
+from tests.api.conftest import open_migrated
 from tests.api.record.filled_record import make_row, stock
 
 BERLIN, UTC_ZONE = ZoneInfo("Europe/Berlin"), ZoneInfo("UTC")
@@ -32,8 +33,8 @@ def test_periods_begin_at_midnight_of_the_plant(kind, first, last, begins):
     assert [one.end for one in periods[:-1]] == [one.begin for one in periods[1:]]
 
 
-@pytest.fixture
-def connection(engine):
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def filled(request, make_database_url, tmp_path_factory):
     """Twenty days of 30 inspections: one defective a day, and on the last day six in a new version."""
     rows = []
     for day in range(20):
@@ -51,8 +52,15 @@ def connection(engine):
                     details=f'{{"lot": "{day}"}}',
                 )
             )
+    engine = open_migrated(make_database_url(request.param, tmp_path_factory.mktemp("trends")))
     stock(engine, rows)
-    with engine.connect() as connection:
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def connection(filled):
+    with filled.connect() as connection:
         yield connection
 
 
