@@ -61,23 +61,15 @@ def test_grabcut_finds_a_contrasting_disc_at_the_size_of_the_photograph():
     assert np.count_nonzero(mask & truth) / np.count_nonzero(mask | truth) > 0.9
 
 
-def test_the_table_is_written_between_the_markers(tmp_path, capsys):
+def test_the_table_with_sam_is_written_between_the_markers(tmp_path, capsys):
     write_toy(tmp_path / "toy", 40)
-    page = tmp_path / "page.md"
+    files, page = write_sam(tmp_path / "sam"), tmp_path / "page.md"
     page.write_text(f"before\n\n{MARKER}\n\n{MARKER}\n\nafter\n")
-    main([str(tmp_path), "--sets", "toy", "--photographs", "2", "--write", str(page)])
-    text = page.read_text()
-    assert text.startswith("before")
-    assert text.endswith("after\n")
-    assert "| toy (2) | GrabCut alone |" in text
-    assert "| mean | clicks |" in capsys.readouterr().out
-
-
-def test_sam_is_a_method_of_the_table(tmp_path, capsys):
-    write_toy(tmp_path / "toy", 40)
-    files = write_sam(tmp_path / "sam")
-    main([str(tmp_path), "--sets", "toy", "--photographs", "1", "--sam", str(files)])
-    rows = [[cell.strip() for cell in row.split("|")] for row in capsys.readouterr().out.splitlines()]
+    main([str(tmp_path), "--sets", "toy", "--photographs", "1", "--sam", str(files), "--write", str(page)])
+    text, printed = page.read_text(), capsys.readouterr().out
+    assert text.startswith("before") and text.endswith("after\n")
+    assert "| toy (1) | GrabCut alone |" in text and "| mean | clicks |" in printed
+    rows = [[cell.strip() for cell in row.split("|")] for row in printed.splitlines()]
     methods = {row[2]: row[3:] for row in rows if row[1:2] == ["toy (1)"]}
     assert list(methods) == ["GrabCut alone", "clicks", "SAM 2.1"]
     assert methods["SAM 2.1"][4] != methods["clicks"][4]  # IoU after a click

@@ -56,6 +56,7 @@ def test_a_simulation_labels_all_photographs_at_the_same_steps(source):
     assert count_needed(courses[0]) < 60
 
 
+@pytest.mark.slow
 def test_the_table_is_written_between_the_markers(tmp_path, tiny_encoder, tiny_encoder_weights, capsys):
     write_toy(tmp_path / "toy", 60)
     page = tmp_path / "page.md"

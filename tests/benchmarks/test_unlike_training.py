@@ -27,6 +27,7 @@ def read_table(text):
     return heading, {first: others for first, *others in cells}
 
 
+@pytest.mark.slow
 def test_tables_have_a_row_for_each_kind_and_a_column_for_each_set(data, capsys):
     main([str(data), "--altered", "1"])
     rejected, expected, _ = capsys.readouterr().out.split("\n\n")
