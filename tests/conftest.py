@@ -87,6 +87,18 @@ def tiny_encoder_weights(tmp_path_factory, tensorflow_devices) -> Path:  # noqa:
     return path
 
 
+@pytest.fixture(scope="module")
+def shared_application(tiny_encoder_weights) -> Iterator[None]:  # noqa: ARG001
+    """Builds the network whose layers the tiny encoder copies once for a module, which takes a second."""
+    from segdec.network import encoder
+
+    build = encoder.load_application
+    shared = build(tiny.TINY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoder, "load_application", lambda row: shared if row == tiny.TINY else build(row))
+        yield
+
+
 @pytest.fixture(scope="session")
 def tensorflow_devices() -> list[str]:
     """Starts TensorFlow with two logical CPU devices, which stand for two GPUs."""

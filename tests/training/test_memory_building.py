@@ -1,5 +1,6 @@
 """The memory of good surface: choice of patches, usual distances, and a run on good photographs alone."""
 
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,7 @@ from training.experiment_file import load_experiment
 pytest.importorskip("tensorflow")
 
 import keras
+import tensorflow as tf
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.encoders import ENCODERS as ENCODER_ROWS
@@ -28,7 +30,7 @@ from training.memory_building import BORDER, USUAL_LOG_ODDS, build_memory, choos
 from training.photograph_limits import choose_limits, measure_with
 from training.trainer import Trainer
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+pytestmark = pytest.mark.usefixtures("tensorflow_devices", "shared_application")
 
 
 def test_the_coreset_takes_the_farthest_patch_each_time():
@@ -66,6 +68,20 @@ def surface(random, *, defective=False, side=64):
     return image.clip(0, 255).astype(np.uint8)
 
 
+@cache
+def compiled(network):
+    return tf.function(network, reduce_retracing=True)
+
+
+def run(network, images):
+    """Returns the outputs for images of one size."""
+    return compiled(network)(np.stack(images).astype(np.float32))
+
+
+def scores(network, images):
+    return run(network, images)["class_logits"][:, 1].numpy()
+
+
 def build(network, images, labels=None, *, rotate=False):
     """Builds the memory from images, in turns of the three folds; returns the encoded ones."""
     encoded = []
@@ -82,7 +98,7 @@ def build(network, images, labels=None, *, rotate=False):
 
     def encode(image):
         encoded.append(image)
-        return {name: one[0].numpy() for name, one in network.encoder(image[None].astype(np.float32)).items()}
+        return {name: one[0].numpy() for name, one in run(network.encoder, [image]).items()}
 
     build_memory(network, examples, encode, seed=0, rotate=rotate)
     return encoded
@@ -103,8 +119,9 @@ def test_defects_score_above_good_surface(network):
     random = np.random.default_rng(1)
     good = [surface(random) for _ in range(12)]
     build(network, [*good, surface(random, defective=True)], [0] * 12 + [1])
-    score = lambda images: network(np.stack(images).astype(np.float32))["class_logits"][:, 1].numpy()  # noqa: E731
-    unseen, defective = (score([surface(random, defective=kind) for _ in range(6)]) for kind in (False, True))
+    unseen, defective = (
+        scores(network, [surface(random, defective=kind) for _ in range(6)]) for kind in (False, True)
+    )
     assert unseen.max() < defective.min()
     assert abs(unseen.mean() - USUAL_LOG_ODDS) < 2  # standard deviations
 
@@ -112,7 +129,7 @@ def test_defects_score_above_good_surface(network):
 @pytest.mark.parametrize("image", [surface(np.random.default_rng(1)), np.full((64, 64, 1), 99, np.uint8)])
 def test_identical_photographs_give_finite_scores(network, image):
     build(network, [image] * 3)
-    outputs = network(image[None].astype(np.float32))
+    outputs = run(network, [image])
     assert np.isfinite(outputs["mask_logits"]).all()
     assert outputs["class_logits"][0, 1] < 0
 
@@ -122,7 +139,7 @@ def test_photographs_smaller_than_two_borders_have_a_memory(network, side):
     """Of one cell, and with no cell farther from all sides than the border."""
     random = np.random.default_rng(1)
     build(network, [surface(random, side=side) for _ in range(6)])
-    outputs = network(surface(random, side=side)[None].astype(np.float32))
+    outputs = run(network, [surface(random, side=side)])
     assert outputs["mask_logits"].shape[1:3] == (side // 8, side // 8)
     assert np.isfinite(outputs["mask_logits"]).all() and np.isfinite(outputs["class_logits"]).all()
 
@@ -139,9 +156,8 @@ def test_without_a_fold_its_photographs_are_unknown(network):
     images = [surface(random) for _ in range(9)]
     build(network, images)
     memories = [network.without_fold(fold) for fold in range(3)]
-    score = lambda part, image: float(part(image[None].astype(np.float32))["class_logits"][0, 1])  # noqa: E731
-    own = [score(memories[index % 3], image) for index, image in enumerate(images)]
-    assert np.mean(own) > np.mean([score(network, image) for image in images]) + 1
+    own = np.concatenate([scores(memories[fold], images[fold::3]) for fold in range(3)])
+    assert np.mean(own) > np.mean(scores(network, images)) + 1
     assert abs(np.mean(own) - USUAL_LOG_ODDS) < 1e-3
     assert np.std(own, ddof=1) == pytest.approx(1, abs=1e-3)
 
@@ -153,10 +169,10 @@ def test_rotated_copies_that_keep_the_size_are_remembered(network, height, copie
     encoded = build(network, images, rotate=True)
     assert len(encoded) == 9 * (1 + copies)
     assert {image.shape for image in encoded} == {(height, 64, 1)}
-    score = lambda image: float(network(image[None].astype(np.float32))["class_logits"][0, 1])  # noqa: E731
-    known = [score(np.rot90(image, 2)) for image in images]
+    rotated = [np.rot90(image, 2) for image in images]
+    known = np.mean(scores(network, rotated))
     build(network, images)
-    assert np.mean(known) < np.mean([score(np.rot90(image, 2)) for image in images])
+    assert known < np.mean(scores(network, rotated))
 
 
 def test_another_texture_is_recognised_by_the_surface_alone(network):
@@ -238,28 +254,6 @@ def beside_heads(tiny_encoder):
     return network
 
 
-@pytest.mark.parametrize("engine", ["tensorflow", "openvino"])
-def test_engines_agree_with_heads_and_memory(beside_heads, engine, tmp_path):
-    pytest.importorskip(engine)
-    write_engine(engine, beside_heads, tmp_path / engine, [])
-    loaded, reference = ENGINES[engine].load(tmp_path / engine), NetworkEngine(beside_heads)
-    images = np.random.default_rng(1).integers(0, 256, (2, 40, 88, 1), dtype=np.uint8)
-    expected, found = reference.infer(images), loaded.infer(images)
-    np.testing.assert_allclose(found.mask, expected.mask, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(found.classes, expected.classes, rtol=1e-4, atol=1e-4)
-    assert expected.surface is not None and expected.surface.shape == (2, 96)
-    np.testing.assert_allclose(found.surface, expected.surface, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("engine", ["tensorflow-bfloat16", slow_case("openvino-bfloat16")])
-def test_bfloat16_hardly_changes_the_surface(beside_heads, engine, tmp_path):
-    pytest.importorskip(ENGINES[engine].package)
-    write_engine(engine, beside_heads, tmp_path / engine, [])
-    images = np.random.default_rng(1).integers(0, 256, (2, 40, 88, 1), dtype=np.uint8)
-    expected, found = NetworkEngine(beside_heads), ENGINES[engine].load(tmp_path / engine)
-    np.testing.assert_allclose(found.infer(images).surface, expected.infer(images).surface, atol=0.02)
-
-
 @pytest.mark.slow
 def test_int8_does_not_move_the_mean_patch(beside_heads, tmp_path):
     pytest.importorskip("nncf")
@@ -271,7 +265,7 @@ def test_int8_does_not_move_the_mean_patch(beside_heads, tmp_path):
     assert np.abs(errors.mean(axis=0)).max() < 0.1 * np.abs(errors).max()
 
 
-@pytest.mark.parametrize("name", ["network", "beside_heads"])
+@pytest.mark.parametrize("name", [slow_case("network"), "beside_heads"])
 def test_int8_keeps_the_memory_in_float(name, request):
     pytest.importorskip("openvino")
     from segdec.export.openvino_model import _convert, _float32_operations
@@ -288,7 +282,7 @@ def test_int8_keeps_the_memory_in_float(name, request):
     assert nearest in kept and len(kept) < len(model.get_ops())
 
 
-@pytest.mark.parametrize("engine", ["tensorflow", "openvino"])
+@pytest.mark.parametrize("engine", [slow_case("tensorflow"), "openvino"])
 def test_engines_agree_with_the_network(network, engine, tmp_path):
     pytest.importorskip(engine)
     random = np.random.default_rng(1)

@@ -12,7 +12,7 @@ from segdec.network.folding import fold_network
 from segdec.network.network import build_network
 from segdec.network.score_combination import Evidence, ScoreCombination
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices", "tiny_encoder")
+pytestmark = pytest.mark.usefixtures("tensorflow_devices", "shared_application")
 
 
 @pytest.mark.parametrize("decided", [[1.0, 4], [3, 7, -2]])

@@ -22,7 +22,7 @@ ENGINES = (
     slow_case("openvino-int8"),
 )
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices", "tiny_encoder")
+pytestmark = pytest.mark.usefixtures("tensorflow_devices", "shared_application")
 
 
 def test_distance_to_the_nearest_patch():
@@ -123,5 +123,8 @@ def test_each_engine_gives_the_results_of_the_network(tiny_encoder, tmp_path, na
             ModelConfig(network=network.config, input=InputConfig(), classes=("good", "bad")),
             size,
         )
-    expected, found = reference.infer(images).classes, loaded.infer(images).classes
-    assert np.abs(found - expected).max() < 0.1 * np.abs(expected).max()
+    expected, found = reference.infer(images), loaded.infer(images)
+    assert np.abs(found.classes - expected.classes).max() < 0.1 * np.abs(expected.classes).max()
+    assert expected.surface is not None and expected.surface.shape == (4, 96)
+    if not name.endswith("int8"):
+        np.testing.assert_allclose(found.surface, expected.surface, atol=0.02)

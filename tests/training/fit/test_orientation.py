@@ -13,7 +13,7 @@ pytest.importorskip("tensorflow")
 
 from training.fit.orientation import detect_orientation
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+pytestmark = pytest.mark.usefixtures("tensorflow_devices", "shared_application")
 
 
 def photograph(random, degrees, height):
