@@ -139,17 +139,6 @@ def test_few_steps_are_reported_with_a_time_limit_for_enough(taken, expected):
     assert _list_few_steps(control, 1.5, 90.0, 100 + 2.0 * taken) == expected
 
 
-@pytest.mark.slow
-def test_interrupted_it_gives_the_best_model_so_far(fit, toy_root, tmp_path):
-    faults = {"interrupt_at": "training.trainer:Trainer._validate", "count": 1}
-    answer = fit(toy_root, "--minutes", TINY, **faults)
-    assert answer.returncode == 130, answer.stderr
-    assert "Stopped: the best model so far is evaluated and exported." in answer.stderr
-    assert read_manifest(tmp_path / "model").classes == ("good", "defect")
-    assert load_experiment(tmp_path / "runs" / "toy" / "config.toml").stages.joint.steps == 0
-    assert load_experiment(tmp_path / "runs" / "toy.toml").stages.joint.steps > 0  # to be run to its end
-
-
 @pytest.mark.parametrize(
     ("flags", "minutes"), [([], 10.0), (["--all-steps"], 720.0), (["--all-steps", "--minutes", "60"], 60.0)]
 )
@@ -200,7 +189,9 @@ def test_a_killed_command_continues_from_its_checkpoint(fit, toy_root, tmp_path)
 
 
 @pytest.mark.slow
-def test_without_a_checkpoint_a_resumed_command_starts(fit, toy_root, tmp_path):
+def test_without_a_checkpoint_a_resumed_command_starts_and_interrupted_exports_the_best_model(
+    fit, toy_root, tmp_path
+):
     words = [toy_root, "--minutes", TINY, "--name", "toy", "--resume"]
     killed = fit(*words, kill_at="training.trainer:Trainer.describe_start", when="before", count=1)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
@@ -208,7 +199,11 @@ def test_without_a_checkpoint_a_resumed_command_starts(fit, toy_root, tmp_path):
     answer = fit(*words, interrupt_at="training.trainer:Trainer._validate", count=1)
     assert "Starting '" in answer.stdout
     assert answer.returncode == 130, answer.stderr
-    assert read_manifest(tmp_path / "model").name == "toy"  # Ctrl-C exports the best model so far
+    assert "Stopped: the best model so far is evaluated and exported." in answer.stderr
+    manifest = read_manifest(tmp_path / "model")
+    assert (manifest.name, manifest.classes) == ("toy", ("good", "defect"))
+    assert load_experiment(tmp_path / "runs" / "toy" / "config.toml").stages.joint.steps == 0
+    assert load_experiment(tmp_path / "runs" / "toy.toml").stages.joint.steps > 0  # to be run to its end
 
 
 @pytest.mark.usefixtures("tensorflow_devices")
