@@ -21,8 +21,8 @@ help:
 	@echo "make test     the fast tests, in minutes; FLAGS=--cov measures line coverage"
 	@echo "make test-all all tests: clusters, killed runs, browsers, the commands of the documentation"
 	@echo "make test-loaded  make test with eight busy loops in the background"
-	@echo "make lint     format, types, spelling, and the documentation as a site in build/site"
-	@echo "make check    make lint, and the tests of words, licences and manifests in deploy"
+	@echo "make lint     format, types and spelling"
+	@echo "make check    make lint, words, licences, manifests in deploy, and the documentation as a site in build/site"
 	@echo "make image-test  build the image of the service, run it and show its layers; needs Docker, or root and buildah"
 	@echo "make scale-test  two replicas behind nginx, one of which is killed under load; needs nginx"
 	@echo "make licences list the images' packages and licences in deploy/image/licences.md; needs the package index"
@@ -93,13 +93,13 @@ test-loaded: install
 
 check: lint
 	$(BIN)/python -m pytest --quiet --durations 0 tests/test_plain_words.py tests/test_deploy.py tests/test_supply_chain.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/codespell
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 image-test:
 	$(PYTHON) -m deploy.image.check $(MODEL)
