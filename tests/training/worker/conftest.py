@@ -38,7 +38,7 @@ def service(tmp_path, monkeypatch):
     """A service with a data set; workers send a heartbeat at every opportunity."""
     for name in ("HEARTBEAT_S", "RETRY_S"):
         monkeypatch.setattr(job_run, name, 0.0)
-    monkeypatch.setattr(job_run, "POLL_S", 0.02)
+    monkeypatch.setattr(job_run, "POLL_S", 0.05)
     with TrainingService(tmp_path / "record") as client:
         client.data_set = client.fill()
         yield client
