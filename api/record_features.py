@@ -3,12 +3,12 @@
 import asyncio
 from functools import partial
 
-from api.data_sets.background_jobs import ImportJobs, ProposalJobs
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.proposal_start import ProposalStarter
 from api.delivery.receivers import Receivers
 from api.http.components import Components
 from api.inspecting.service import InspectionService
+from api.jobs.runner import JobRunner
 from api.labelling.open_photographs import OpenPhotographs
 from api.labelling.sam_model import SamModel
 from api.labelling.sam_segmenter import SamSegmenter
@@ -63,9 +63,7 @@ class RecordFeatures:
             schedule = ReportSchedule.from_settings(settings)
             self.reports = ScheduledReports(self.record, schedule, lambda: self.line.plan)
         self.data_sets = DataSetStore(settings, self.record, check_no_training)
-        folder = settings.record_folder
-        self.import_jobs = ImportJobs(self.data_sets, folder / "imports", settings.retry_after_s)
-        self.proposal_jobs = ProposalJobs(self.data_sets, folder / "proposals", settings.retry_after_s)
+        self.jobs = JobRunner(self.record, settings.record_folder / "jobs", settings.retry_after_s)
         self.training = TrainingStore(settings, self.record)
         self.open_photographs = OpenPhotographs()
         self._tasks: list[asyncio.Task[None]] = []
@@ -87,13 +85,13 @@ class RecordFeatures:
 
     def add_to(self, components: Components, inspection: InspectionService) -> None:
         """Adds what the routes use."""
-        proposals = ProposalStarter(self.data_sets, self.proposal_jobs, inspection.background_inspector)
+        proposals = ProposalStarter(self.data_sets, self.jobs, inspection.background_inspector)
         components.add(
             self.record,
             self.line,
             self.settings,
             self.data_sets,
-            self.import_jobs,
+            self.jobs,
             self.training,
             self.open_photographs,
             proposals,
@@ -112,5 +110,4 @@ class RecordFeatures:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.import_jobs.close()
-        await self.proposal_jobs.close()
+        await self.jobs.close()

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,12 @@ from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.definitions import change_data_set, classes_of, find_data_set
 from api.data_sets.free_space import FreeSpace
 from api.data_sets.import_program import ProgramLimits, run_datasets
-from api.data_sets.imports import INTERRUPTED, finish_import, keep_alive, start_import
-from api.data_sets.job_schemas import ImportProblem, ImportResult, JobState
+from api.data_sets.imports import IMPORT
+from api.data_sets.job_schemas import ImportProblem, ImportProgress, ImportResult
 from api.data_sets.photographs import add_photograph, find_photograph
-from api.messages.causes import Cause, Failure, JobError
+from api.jobs.stored_jobs import start_job
+from api.messages.causes import Cause, JobError
+from api.record.queries import add_audit_entry
 from segdec.config import GOOD
 
 ARCHIVE, UNPACKED, CONVERTED, PROBLEMS = "archive.zip", "archive", "converted", "problems.jsonl"
@@ -52,14 +54,11 @@ class ArchiveOptions:
     free_share: float
 
 
+@dataclass
 class ArchiveImport:
     """One import.
 
     Attributes:
-        result: What was done so far.
-        interrupted: For the user if the service ends before the import.
-
-    Args:
         store: The data sets.
         data_set_id: The data set.
         folder: Contains the archive, `ARCHIVE`; everything else is written there.
@@ -67,23 +66,18 @@ class ArchiveImport:
         name: Of the archive.
         who: User or key that sent it.
         now: Returns the time.
+        result: What was done so far.
     """
 
-    interrupted = INTERRUPTED
-
-    def __init__(
-        self,
-        store: DataSetStore,
-        data_set_id: int,
-        folder: Path,
-        options: ArchiveOptions,
-        name: str,
-        who: str,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._store, self._data_set_id, self._folder = store, data_set_id, folder
-        self._options, self._name, self._who, self._now = options, name, who, now
-        self.result = ImportResult()
+    kind = IMPORT
+    store: DataSetStore
+    data_set_id: int
+    folder: Path
+    options: ArchiveOptions
+    name: str
+    who: str
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    result: ImportResult = field(default_factory=ImportResult)
 
     async def run(self) -> None:
         """Unpacks, reads and stores the archive.
@@ -93,9 +87,9 @@ class ArchiveImport:
             RequestError: If the data set was deleted, or its files or rows cannot be stored now.
         """
         await self._read_archive()
-        folder = await asyncio.to_thread(ConvertedFolder, self._folder / CONVERTED)
+        folder = await asyncio.to_thread(ConvertedFolder, self.folder / CONVERTED)
         used = await asyncio.to_thread(folder.used_classes)
-        classes = await self._store.write(_add_classes, self._data_set_id, used, self._who)
+        classes = await self.store.write(_add_classes, self.data_set_id, used, self.who)
         self._count(found=len(folder.photographs))
         for batch in _batches(folder.photographs):
             loaded = await asyncio.to_thread(folder.load, batch, classes)
@@ -104,23 +98,21 @@ class ArchiveImport:
 
     def start_row(self, connection: Connection, now: datetime) -> int:
         """Adds the row of the import; RequestError 404 if the data set does not exist."""
-        return start_import(connection, self._data_set_id, self._name, self._who, now)
+        data_set = find_data_set(connection, self.data_set_id)["name"]
+        number = start_job(connection, IMPORT, self.data_set_id, self.progress, self.who, now)
+        facts = {"data_set": data_set, "import": number, "name": self.name}
+        add_audit_entry(connection, self.who, "import photographs", after=facts)
+        return number
 
-    def keep_alive(self, connection: Connection, number: int, now: datetime) -> None:
-        """States what the import has done so far."""
-        keep_alive(connection, number, self.result, now)
-
-    def finish_row(
-        self, connection: Connection, number: int, state: JobState, failure: Failure | None, now: datetime
-    ) -> None:
-        """States the end of the import."""
-        self.result = self.result.with_failure(failure)
-        finish_import(connection, number, state, self.result, now)
+    @property
+    def progress(self) -> ImportProgress:
+        """The archive, and what was done so far."""
+        return ImportProgress(name=self.name, result=self.result)
 
     async def _read_archive(self) -> None:
-        options = self._options
+        options = self.options
         notes = await self._unpack()
-        (self._folder / ARCHIVE).unlink()
+        (self.folder / ARCHIVE).unlink()
         command = ["convert", "auto", UNPACKED, CONVERTED, "--skip-broken", "--problems", PROBLEMS]
         command += ["--skip-bad-split-file", "--own-files", "--max-pixels", str(options.max_pixels)]
         try:
@@ -132,11 +124,11 @@ class ArchiveImport:
     async def _unpack(self) -> list[str]:
         """Unpacks the archive, which may be much smaller than its files, if they leave space on the disk."""
         space = await self._measure_space()
-        limit = min(self._options.max_bytes, space.usable // DISK_SPACE_FACTOR)
+        limit = min(self.options.max_bytes, space.usable // DISK_SPACE_FACTOR)
         try:
             return await self._run("unpack", ARCHIVE, UNPACKED, "--max-gb", f"{limit / 1e9:.9f}")
         except JobError as error:
-            if limit == self._options.max_bytes or error.cause.code != "archive_unpacked":
+            if limit == self.options.max_bytes or error.cause.code != "archive_unpacked":
                 raise
             unpacked = error.cause.values["gigabytes"]
             values = {"gigabytes": unpacked, "free": space.free_gb, "reserved": space.reserved_gb}
@@ -145,7 +137,7 @@ class ArchiveImport:
 
     async def _run(self, *arguments: str) -> list[str]:
         """Runs a program; ends it if too little of the disk is free."""
-        program = asyncio.create_task(run_datasets(self._folder, self._options.limits, *arguments))
+        program = asyncio.create_task(run_datasets(self.folder, self.options.limits, *arguments))
         try:
             while not (await asyncio.wait({program}, timeout=SPACE_INTERVAL_S))[0]:
                 await self._check_space(0)
@@ -157,7 +149,7 @@ class ArchiveImport:
             await asyncio.wait({program})
 
     async def _measure_space(self) -> FreeSpace:
-        return await asyncio.to_thread(FreeSpace.measure, self._folder, self._options.free_share)
+        return await asyncio.to_thread(FreeSpace.measure, self.folder, self.options.free_share)
 
     async def _check_space(self, needed: int) -> None:
         """Raises a JobError if the import must not write so many bytes more."""
@@ -170,7 +162,7 @@ class ArchiveImport:
             )
 
     def _add_problems(self) -> None:
-        path = self._folder / PROBLEMS
+        path = self.folder / PROBLEMS
         if path.is_file():
             found = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
             self._report(*map(_read_problem, found))
@@ -186,8 +178,8 @@ class ArchiveImport:
 
     async def _store_batch(self, loaded: Sequence[LoadedPhotograph]) -> None:
         files = [one.photograph.file for one in loaded] + [one.mask for one in loaded if one.mask is not None]
-        outcomes = await self._store.write(
-            _add_photographs, self._data_set_id, loaded, self._who, self._now(), files=files
+        outcomes = await self.store.write(
+            _add_photographs, self.data_set_id, loaded, self.who, self.now(), files=files
         )
         for outcome in outcomes:
             self._count(**{outcome: 1})

@@ -6,8 +6,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 
 from api.data_sets.check_job import CheckJob
-from api.data_sets.checks import show_check
-from api.data_sets.data_set_params import DataSetId, DataSetsDep, ImportJobsDep
+from api.data_sets.checks import CHECK, show_check
+from api.data_sets.data_set_params import DataSetId, DataSetsDep, JobsDep
 from api.data_sets.import_routes import program_limits
 from api.data_sets.job_schemas import DataSetCheck
 from api.data_sets.versions import take_snapshot
@@ -24,15 +24,14 @@ READ, CHANGE = require_role("reviewer"), require_role("engineer")
 async def start_check(
     request: Request,
     settings: SettingsDep,
-    jobs: ImportJobsDep,
+    jobs: JobsDep,
     data_sets: DataSetsDep,
     data_set_id: DataSetId,
 ) -> DataSetCheck:
     """Checks the labelled photographs in the background: near duplicates, contradictions, unusual sizes."""
     who = author_of(request)
     snapshot = await data_sets.read(take_snapshot, data_set_id)
-    await jobs.remove_abandoned()
-    with jobs.open_folder() as folder:
+    async with jobs.open_folder(CHECK) as folder:
         limits = program_limits(settings)
         await jobs.start(folder, CheckJob(data_sets, data_set_id, snapshot, folder.path, limits, who))
     started = await data_sets.read(show_check, data_set_id, datetime.now(UTC))

@@ -5,12 +5,12 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from starlette.responses import Response
 
-from api.data_sets.background_jobs import ImportJobs
 from api.data_sets.data_set_store import DataSetStore
 from api.errors import document_problems
 from api.http.body_schemas import BINARY_SCHEMA
 from api.http.components import component
 from api.http.number_text import MAX_ID, WHOLE_NUMBER
+from api.jobs.runner import JobRunner
 
 MAX_NUMBER = 2**31 - 1
 """Largest number of a version."""
@@ -31,5 +31,5 @@ def describe_file(*kinds: str) -> dict[str, Any]:
     }
 
 
-ImportJobsDep = Annotated[ImportJobs, component(ImportJobs)]
+JobsDep = Annotated[JobRunner, component(JobRunner)]
 DataSetsDep = Annotated[DataSetStore, component(DataSetStore)]

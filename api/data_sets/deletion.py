@@ -6,14 +6,10 @@ from datetime import datetime
 from sqlalchemy import Connection, Engine, Exists, Table, delete, func, insert, select
 
 from api.data_sets.definitions import find_data_set
-from api.data_sets.job_states import is_running
 from api.data_sets.tables import (
     data_set_annotations,
-    data_set_checks,
     data_set_files,
-    data_set_imports,
     data_set_photographs,
-    data_set_proposal_runs,
     data_set_proposals,
     data_set_versions,
     data_sets,
@@ -21,17 +17,13 @@ from api.data_sets.tables import (
 )
 from api.database.database import write_transaction
 from api.errors import RequestError
+from api.jobs.stored_jobs import list_running
+from api.jobs.tables import jobs
 from api.record.queries import add_audit_entry
 from api.record.storage.pictures import PictureStore
 
 BATCH = 500
 """Files that are deleted in one transaction: inspections wait meanwhile."""
-JOBS = {
-    data_set_imports: "An archive is being imported",
-    data_set_checks: "The photographs are being checked",
-    data_set_proposal_runs: "Labels are being proposed",
-}
-"""Tables of jobs in the background, and what to say while one runs."""
 files, photographs = data_set_files.c, data_set_photographs.c
 
 
@@ -53,26 +45,22 @@ def delete_data_set(connection: Connection, data_set_id: int, name: str, who: st
     if name != row["name"]:
         detail = f"The name is {name[:80]!r}. Expected that of the data set to be deleted, {row['name']!r}."
         raise RequestError(400, "name_differs", detail)
-    _check_idle(connection, data_set_id, now)
+    if running := list_running(connection, data_set_id, now):
+        detail = (
+            f"A job of the data set is running: {running[0]}. Wait for its end, then delete the data set."
+        )
+        raise RequestError(409, "data_set_busy", detail)
     of_set = photographs.data_set_id == data_set_id
     count = connection.execute(select(func.count()).where(of_set)).scalar_one()
     deleted = {"id": data_set_id, "name": row["name"], "at": now, "who": who}
     connection.execute(insert(deleted_data_sets), deleted)  # the triggers allow the rest from now on
     ours = select(photographs.id).where(of_set)
     connection.execute(delete(data_set_annotations).where(data_set_annotations.c.photograph_id.in_(ours)))
-    for table in (data_set_proposals, *JOBS, data_set_versions, data_set_photographs):
+    for table in (data_set_proposals, jobs, data_set_versions, data_set_photographs):
         connection.execute(delete(table).where(table.c.data_set_id == data_set_id))
     connection.execute(delete(data_sets).where(data_sets.c.id == data_set_id))
     before = {"data_set": data_set_id, "name": row["name"], "photographs": count}
     add_audit_entry(connection, who, "delete a data set", before=before)
-
-
-def _check_idle(connection: Connection, data_set_id: int, now: datetime) -> None:
-    """Raises a RequestError if a job in the background works on the data set."""
-    for table, text in JOBS.items():
-        running = select(table.c.state).where(table.c.data_set_id == data_set_id, is_running(table, now))
-        if connection.execute(running.limit(1)).first() is not None:
-            raise RequestError(409, "data_set_busy", f"{text}. Wait for its end, then delete the data set.")
 
 
 # === Files ===

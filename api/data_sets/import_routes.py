@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from api.data_sets import imports
 from api.data_sets.archive_import import ARCHIVE, DISK_SPACE_FACTOR, ArchiveImport, ArchiveOptions
-from api.data_sets.data_set_params import DataSetId, DataSetsDep, ImportId, ImportJobsDep
+from api.data_sets.data_set_params import DataSetId, DataSetsDep, ImportId, JobsDep
 from api.data_sets.definitions import find_data_set
 from api.data_sets.free_space import FreeSpace, no_space
 from api.data_sets.import_program import ProgramLimits
@@ -49,7 +49,7 @@ BODY = {
 async def add_archive(
     request: Request,
     settings: SettingsDep,
-    jobs: ImportJobsDep,
+    jobs: JobsDep,
     data_sets: DataSetsDep,
     data_set_id: DataSetId,
     name: Annotated[Name, Query(description="of the archive, for the list of imports")] = "",
@@ -67,8 +67,7 @@ async def add_archive(
     _check_type(request)
     declared = _declared_bytes(request, limit)
     try:
-        await jobs.remove_abandoned()
-        with jobs.open_folder() as folder:
+        async with jobs.open_folder(imports.IMPORT) as folder:
             free_share = settings.record_free_share
             await asyncio.to_thread(_check_space, folder.path, free_share, declared)
             await _write_body(request, folder.path / ARCHIVE, limit, free_share)

@@ -1,14 +1,14 @@
 """Answers about imports, checks and proposals, as JSON."""
 
 from datetime import datetime
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
+from api.jobs.schemas import JobAnswer
 from api.messages.causes import Cause, Failure
 from segdec.schemas import AnswerPart
 
-JobState = Literal["running", "done", "failed"]
 FindingKind = Literal["problem", "equal", "near_duplicates", "size", "one_colour"]
 
 
@@ -34,25 +34,17 @@ class ImportResult(AnswerPart):
     left_out: int = Field(0, description="could not be used; see the problems")
     problems: list[ImportProblem] = Field([], description="the first 200")
     notes: list[str] = Field([], description="how the archive was read")
-    error: str | None = Field(None, description="why the import failed")
-    error_cause: Cause | None = Field(None, description="of the error")
-
-    def with_failure(self, failure: Failure | None) -> Self:
-        """Returns the result with why the import failed; None: it did not."""
-        update = {"error": failure and failure.text, "error_cause": failure and failure.cause}
-        return self.model_copy(update=update)
 
 
-class DataSetImport(AnswerPart):
-    """An archive that is or was added to a data set."""
+class ImportProgress(AnswerPart):
+    """An archive, and what its import has done so far."""
 
-    id: int
     name: str = Field(description="of the archive")
-    state: JobState = Field(description="after `failed`, photographs stored before stay")
-    started_at: datetime
-    started_by: str
-    finished_at: datetime | None
-    result: ImportResult
+    result: ImportResult = ImportResult()
+
+
+class DataSetImport(JobAnswer, ImportProgress):
+    """An archive that is or was added to a data set."""
 
 
 class ImportList(AnswerPart):
@@ -80,37 +72,51 @@ class Finding(AnswerPart):
     cause: Cause | None = Field(description="of the text")
 
 
-class DataSetCheck(AnswerPart):
+class CheckProgress(AnswerPart):
+    """A check as it is stored; its findings name the photographs."""
+
+    checked: int
+    findings: list[dict[str, Any]] = Field([], description="kind, names, text and cause of each")
+
+
+class StoredCheck(JobAnswer, CheckProgress):
+    """A check with its state."""
+
+
+class DataSetCheck(JobAnswer):
     """The latest check of the labelled photographs of a data set."""
 
-    state: JobState
-    started_at: datetime
-    started_by: str
-    finished_at: datetime | None
     checked: int = Field(description="number of photographs")
     findings: list[Finding] = Field(description="the first 500")
     found: int = Field(description="number of findings")
-    error: str | None = Field(description="why the check failed")
-    error_cause: Cause | None = Field(description="of the error")
 
 
-class ProposalRun(AnswerPart):
-    """The latest run of a model on the photographs of a data set without a label."""
+class ProposalProgress(AnswerPart):
+    """A model, and on how many of the photographs without a label it has run."""
 
-    state: JobState = Field(description="after `failed`, proposals made before stay")
-    started_at: datetime
-    started_by: str
-    finished_at: datetime | None
     model: str
     version: str
     photographs: int = Field(description="without a label at the start")
-    done: int
-    proposed: int = Field(description="the others are labelled meanwhile, or left out")
-    left_out: int = Field(description="could not be inspected")
-    problem: str | None = Field(description="of the first photograph that was left out")
-    problem_cause: Cause | None = Field(description="of the problem, with the name of the photograph")
-    error: str | None = Field(description="why the run failed")
-    error_cause: Cause | None = Field(description="of the error")
+    done: int = 0
+    proposed: int = Field(0, description="the others are labelled meanwhile, or left out")
+    left_out: int = Field(0, description="could not be inspected")
+    problem: str | None = Field(None, description="of the first photograph that was left out")
+    problem_cause: Cause | None = Field(None, description="of the problem, with the name of the photograph")
+
+    def with_photograph(self, *, is_proposed: bool) -> Self:
+        """Counts a photograph on which the model has run."""
+        return self.model_copy(update={"done": self.done + 1, "proposed": self.proposed + is_proposed})
+
+    def with_problem(self, problem: Failure) -> Self:
+        """Counts a photograph that cannot be inspected; the first problem is kept."""
+        update: dict[str, Any] = {"done": self.done + 1, "left_out": self.left_out + 1}
+        if self.problem is None:
+            update |= {"problem": problem.text, "problem_cause": problem.cause}
+        return self.model_copy(update=update)
+
+
+class ProposalRun(JobAnswer, ProposalProgress):
+    """The latest run of a model on the photographs of a data set without a label."""
 
 
 class ProposingModelChoice(AnswerPart):

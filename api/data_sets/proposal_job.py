@@ -2,22 +2,19 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from sqlalchemy import Connection
 
 from api.data_sets.data_set_store import DataSetStore
-from api.data_sets.job_schemas import JobState
+from api.data_sets.job_schemas import ProposalProgress
 from api.data_sets.labelling_order import describe_photograph, order_photographs
 from api.data_sets.proposals import (
-    INTERRUPTED,
+    PROPOSALS,
     ListedPhotograph,
     add_proposal,
-    finish_run,
-    keep_run_alive,
-    leave_out,
     list_labelled,
     order_proposals,
     start_run,
@@ -27,6 +24,7 @@ from api.data_sets.proposing_model import FindModel, ProposingModel
 from api.errors import RequestError
 from api.inspecting.background_inspector import BackgroundInspector
 from api.inspecting.encoded_photograph import EncodedPhotograph
+from api.jobs.stored_jobs import save_progress
 from api.messages.causes import Cause, Failure
 from api.models.registry import ServedModel
 from segdec.errors import ImageError
@@ -39,14 +37,11 @@ MAX_LABELLED = 500
 """Labelled photographs with which the others are compared; each must be decoded."""
 
 
+@dataclass
 class ProposalJob:
     """One run.
 
     Attributes:
-        interrupted: For the user if the service ends before the run.
-        started_at: Time of the start, which identifies the run; set by `start_row`.
-
-    Args:
         store: The data sets.
         data_set_id: The data set.
         classes: Its classes of defects.
@@ -57,23 +52,21 @@ class ProposalJob:
         who: User or key that wants the proposals.
     """
 
-    interrupted = INTERRUPTED
+    kind = PROPOSALS
+    store: DataSetStore
+    data_set_id: int
+    classes: Sequence[str]
+    photographs: Sequence[ListedPhotograph]
+    inspector: BackgroundInspector
+    model: ProposingModel
+    folder: Path
+    who: str
 
-    def __init__(
-        self,
-        store: DataSetStore,
-        data_set_id: int,
-        classes: Sequence[str],
-        photographs: Sequence[ListedPhotograph],
-        inspector: BackgroundInspector,
-        model: ProposingModel,
-        folder: Path,
-        who: str,
-    ) -> None:
-        self._store, self._data_set_id, self._classes = store, data_set_id, classes
-        self._photographs, self._inspector, self._who = photographs, inspector, who
-        self._model, self._folder = model, folder
-        self.started_at = datetime.now(UTC)
+    def __post_init__(self) -> None:
+        model = {"model": self.model.identity.name, "version": self.model.identity.version}
+        self.progress = ProposalProgress(**model, photographs=len(self.photographs))
+        self._id = 0
+        """Of the row, from `start_row` on."""
         self._ids: list[int] = []
         self._proposals: list[NewProposal] = []
         self._descriptions: list[Vector] = []
@@ -86,8 +79,8 @@ class ProposalJob:
             RequestError: 409 if the model is not served any more, or another run was started; 503 if the
                 record cannot be used now.
         """
-        async with self._model.opened(self._folder) as find_model:
-            for photograph in self._photographs:
+        async with self.model.opened(self.folder) as find_model:
+            for photograph in self.photographs:
                 await self._add(photograph, find_model)
             if self._ids:
                 await self._order(await self._describe_labelled(find_model))
@@ -97,17 +90,18 @@ class ProposalJob:
             proposal = await self._propose(photograph, find_model())
         except (ImageError, RequestError) as error:
             _check_unusable(error)
-            await self._leave_out(photograph, error)
+            values = {"name": photograph.name, "detail": str(error)}
+            problem = Failure(f"{photograph.name}: {error}", Cause(code=error.code, values=values))
+            self.progress = self.progress.with_problem(problem)
+            await self.store.write(save_progress, self._id, self.progress, datetime.now(UTC))
         else:
-            now = datetime.now(UTC)
-            await self._store.write(
-                add_proposal, self._data_set_id, self.started_at, photograph.id, proposal, now
-            )
+            row = self.data_set_id, self._id, photograph.id, proposal, self.progress, datetime.now(UTC)
+            self.progress = await self.store.write(add_proposal, *row)
 
     async def _propose(self, photograph: ListedPhotograph, model: ServedModel) -> NewProposal:
-        data = await self._store.read_file(photograph.sha256)
-        result = await self._inspector.inspect(model, EncodedPhotograph(data, photograph.name))
-        proposal = await asyncio.to_thread(make_proposal, result, model.config, self._classes)
+        data = await self.store.read_file(photograph.sha256)
+        result = await self.inspector.inspect(model, EncodedPhotograph(data, photograph.name))
+        proposal = await asyncio.to_thread(make_proposal, result, model.config, self.classes)
         self._ids.append(photograph.id)
         self._proposals.append(replace(proposal, mask=None))
         self._descriptions.append(describe_photograph(result.measured))
@@ -115,10 +109,10 @@ class ProposalJob:
 
     async def _describe_labelled(self, find_model: FindModel) -> list[Vector]:
         found = []
-        for photograph in await self._store.read(list_labelled, self._data_set_id, MAX_LABELLED):
+        for photograph in await self.store.read(list_labelled, self.data_set_id, MAX_LABELLED):
             try:
-                data = await self._store.read_file(photograph.sha256)
-                measured = await self._inspector.measure(
+                data = await self.store.read_file(photograph.sha256)
+                measured = await self.inspector.measure(
                     find_model(), EncodedPhotograph(data, photograph.name)
                 )
             except (ImageError, RequestError) as error:
@@ -134,29 +128,18 @@ class ProposalJob:
         # As many first places as there are useful photographs: a sure one among them has displaced one.
         different = [self._ids[one] for one in order[: sure.count(False)] if sure[one]]
         ids = [self._ids[one] for one in order]
-        now = datetime.now(UTC)
-        await self._store.write(order_proposals, self._data_set_id, self.started_at, ids, different, now)
+        await self.store.write(self._store_order, ids, different, datetime.now(UTC))
 
-    async def _leave_out(self, photograph: ListedPhotograph, error: ImageError | RequestError) -> None:
-        values = {"name": photograph.name, "detail": str(error)}
-        problem = Failure(f"{photograph.name}: {error}", Cause(code=error.code, values=values))
-        await self._store.write(leave_out, self._data_set_id, self.started_at, problem, datetime.now(UTC))
+    def _store_order(
+        self, connection: Connection, ids: Sequence[int], different: Sequence[int], now: datetime
+    ) -> None:
+        save_progress(connection, self._id, self.progress, now)
+        order_proposals(connection, ids, different)
 
     def start_row(self, connection: Connection, now: datetime) -> int:
         """Adds the row of the run; raises as `start_run`."""
-        self.started_at = now
-        count = len(self._photographs)
-        return start_run(connection, self._data_set_id, self._model.identity, count, self._who, now)
-
-    def keep_alive(self, connection: Connection, number: int, now: datetime) -> None:
-        """States that the run is in progress."""
-        keep_run_alive(connection, number, self.started_at, now)
-
-    def finish_row(
-        self, connection: Connection, number: int, state: JobState, failure: Failure | None, now: datetime
-    ) -> None:
-        """States the end of the run."""
-        finish_run(connection, number, self.started_at, state, failure, now)
+        self._id = start_run(connection, self.data_set_id, self.progress, self.who, now)
+        return self._id
 
 
 def _check_unusable(error: ImageError | RequestError) -> None:

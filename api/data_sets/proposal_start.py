@@ -1,16 +1,15 @@
 """Starts a run that proposes labels for the photographs of a data set."""
 
 from dataclasses import dataclass
-from datetime import datetime
 
-from api.data_sets.background_jobs import ProposalJobs
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.definitions import classes_of, find_data_set
 from api.data_sets.proposal_job import ProposalJob
-from api.data_sets.proposals import list_unlabelled
+from api.data_sets.proposals import PROPOSALS, list_unlabelled
 from api.data_sets.proposing_model import ProposingModel
 from api.errors import RequestError
 from api.inspecting.background_inspector import BackgroundInspector
+from api.jobs.runner import JobRunner
 
 
 @dataclass(frozen=True)
@@ -18,13 +17,13 @@ class ProposalStarter:
     """Starts jobs in which a model proposes labels."""
 
     data_sets: DataSetStore
-    jobs: ProposalJobs
+    jobs: JobRunner
     inspector: BackgroundInspector
 
-    async def start(self, data_set_id: int, model: ProposingModel, who: str) -> datetime:
+    async def start(self, data_set_id: int, model: ProposingModel, who: str) -> int:
         """Runs a model on all photographs without a label, in the background; replaces earlier proposals.
 
-        Returns the time of its start, which identifies the run.
+        Returns the id of the job.
 
         Args:
             data_set_id: The data set.
@@ -42,10 +41,8 @@ class ProposalStarter:
             raise RequestError(409, "no_classes", detail)
         if not waiting:
             raise RequestError(409, "nothing_unlabelled", "All photographs of the data set are labelled.")
-        await self.jobs.remove_abandoned()
-        with self.jobs.open_folder() as folder:
+        async with self.jobs.open_folder(PROPOSALS) as folder:
             job = ProposalJob(
                 self.data_sets, data_set_id, classes, waiting, self.inspector, model, folder.path, who
             )
-            await self.jobs.start(folder, job)
-        return job.started_at
+            return await self.jobs.start(folder, job)

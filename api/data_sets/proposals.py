@@ -4,25 +4,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, exists, insert, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, exists, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from api.data_sets.definitions import find_data_set
-from api.data_sets.job_schemas import JobState, ProposalRun
-from api.data_sets.job_states import job_state
+from api.data_sets.job_schemas import ProposalProgress, ProposalRun
 from api.data_sets.photographs import find_photograph
 from api.data_sets.proposed_labels import NewProposal
-from api.data_sets.tables import data_set_photographs, data_set_proposal_runs, data_set_proposals
+from api.data_sets.tables import data_set_photographs, data_set_proposals
 from api.errors import RequestError
-from api.messages.causes import Cause, Failure, dump_cause, failure_columns, load_cause, read_failure
+from api.jobs.job_kind import JobKind
+from api.jobs.stored_jobs import find_latest_job, save_progress, start_job
+from api.messages.causes import Cause, Failure
 from api.record.queries import add_audit_entry
-from segdec.schemas import ModelIdentity
 
-INTERRUPTED = Failure(
-    "The service was stopped while it proposed labels. Start it again: proposals made before stay.",
-    Cause(code="proposals_interrupted"),
+PROPOSALS = JobKind(
+    "proposals",
+    ProposalRun,
+    Failure(
+        "The service was stopped while it proposed labels. Start it again: proposals made before stay.",
+        Cause(code="proposals_interrupted"),
+    ),
+    queue="models",
+    only_latest=True,
 )
-table, runs, photographs = data_set_proposals.c, data_set_proposal_runs.c, data_set_photographs.c
+table, photographs = data_set_proposals.c, data_set_photographs.c
 
 
 @dataclass(frozen=True)
@@ -66,37 +72,31 @@ def _is_present() -> ColumnElement[bool]:
 
 
 def start_run(
-    connection: Connection, data_set_id: int, model: ModelIdentity, count: int, who: str, now: datetime
+    connection: Connection, data_set_id: int, progress: ProposalProgress, who: str, now: datetime
 ) -> int:
-    """Replaces the latest run and its proposals by a running one; returns its id, that of the data set.
+    """Replaces the latest run and its proposals by a running one; returns its id.
 
     Raises:
         RequestError: 404 if the data set does not exist, 409 if a run is in progress.
     """
     data_set = find_data_set(connection, data_set_id)["name"]
-    row = _find_run(connection, data_set_id)
-    if row is not None and job_state(row, now) == "running":
-        detail = "Labels of this data set are being proposed. Wait for the result."
-        raise RequestError(409, "proposals_running", detail)
+    job_id = start_job(connection, PROPOSALS, data_set_id, progress, who, now)
     connection.execute(delete(data_set_proposals).where(table.data_set_id == data_set_id))
-    connection.execute(delete(data_set_proposal_runs).where(runs.data_set_id == data_set_id))
-    values = {"data_set_id": data_set_id, "started_at": now, "started_by": who, "alive_at": now}
-    facts = {"model": model.name, "version": model.version, "photographs": count}
-    counts = {"done": 0, "proposed": 0, "left_out": 0}
-    connection.execute(insert(data_set_proposal_runs), {**values, **facts, **counts, "state": "running"})
+    facts = progress.model_dump(include={"model", "version", "photographs"})
     add_audit_entry(connection, who, "propose labels", after={"data_set": data_set, **facts})
-    return data_set_id
+    return job_id
 
 
 def add_proposal(
     connection: Connection,
     data_set_id: int,
-    started_at: datetime,
+    job_id: int,
     photograph_id: int,
     new: NewProposal,
+    progress: ProposalProgress,
     now: datetime,
-) -> None:
-    """Adds a proposal of the run that was started then, unless the photograph has got a label meanwhile.
+) -> ProposalProgress:
+    """Adds a proposal of a run, unless the photograph has got a label meanwhile; returns the new progress.
 
     Until `order_proposals` the rank is how sure the model is.
 
@@ -104,40 +104,25 @@ def add_proposal(
         RequestError: 409 if another run has replaced it.
     """
     unlabelled = select(photographs.id).where(photographs.id == photograph_id, _is_unlabelled())
-    is_useful = connection.execute(unlabelled).first() is not None
-    _count(connection, data_set_id, started_at, now, proposed=int(is_useful))
-    if not is_useful:
-        return
-    row = _find_run(connection, data_set_id)
-    assert row is not None
-    values = {"photograph_id": photograph_id, "data_set_id": data_set_id, "made_at": now}
-    content = {name: getattr(new, name) for name in ("label", "score", "distance", "reason", "mask")}
-    model = {"model": row["model"], "version": row["version"]}
-    connection.execute(insert(data_set_proposals), {**values, **content, **model, "rank": new.certainty})
+    is_proposed = connection.execute(unlabelled).first() is not None
+    progress = progress.with_photograph(is_proposed=is_proposed)
+    save_progress(connection, job_id, progress, now)
+    if is_proposed:
+        values = {"photograph_id": photograph_id, "data_set_id": data_set_id, "made_at": now}
+        content = {name: getattr(new, name) for name in ("label", "score", "distance", "reason", "mask")}
+        model = {"model": progress.model, "version": progress.version}
+        connection.execute(insert(data_set_proposals), {**values, **content, **model, "rank": new.certainty})
+    return progress
 
 
-def order_proposals(
-    connection: Connection,
-    data_set_id: int,
-    started_at: datetime,
-    photograph_ids: Sequence[int],
-    different: Sequence[int],
-    now: datetime,
-) -> None:
-    """Sets the order of the proposals of the run that was started then.
+def order_proposals(connection: Connection, photograph_ids: Sequence[int], different: Sequence[int]) -> None:
+    """Sets the order of proposals.
 
     Args:
         connection: In a writing transaction.
-        data_set_id: The data set.
-        started_at: Start of the run.
         photograph_ids: In their order.
         different: Those among them whose reason becomes `different`.
-        now: The time.
-
-    Raises:
-        RequestError: 409 if another run has replaced it.
     """
-    _check_replaced(keep_run_alive(connection, data_set_id, started_at, now))
     ranked = update(data_set_proposals).where(table.photograph_id == bindparam("photograph"))
     places = [{"photograph": one, "rank": place} for place, one in enumerate(photograph_ids)]
     if places:
@@ -147,58 +132,6 @@ def order_proposals(
         connection.execute(named, [{"photograph": one} for one in different])
 
 
-def leave_out(
-    connection: Connection, data_set_id: int, started_at: datetime, problem: Failure, now: datetime
-) -> None:
-    """Counts a photograph that cannot be inspected; the first problem is kept. Raises as `add_proposal`."""
-    _count(connection, data_set_id, started_at, now, left_out=1)
-    first = update(data_set_proposal_runs).where(runs.data_set_id == data_set_id, runs.problem.is_(None))
-    connection.execute(first.values(problem=problem.text, problem_cause=dump_cause(problem.cause)))
-
-
-def _count(
-    connection: Connection,
-    data_set_id: int,
-    started_at: datetime,
-    now: datetime,
-    proposed: int = 0,
-    left_out: int = 0,
-) -> None:
-    chosen = update(data_set_proposal_runs).where(_is_run(data_set_id, started_at))
-    counts = {"proposed": runs.proposed + proposed, "left_out": runs.left_out + left_out}
-    _check_replaced(
-        connection.execute(chosen.values(done=runs.done + 1, alive_at=now, **counts)).rowcount > 0
-    )
-
-
-def keep_run_alive(connection: Connection, data_set_id: int, started_at: datetime, now: datetime) -> bool:
-    """States that a run is in progress; returns whether it still is."""
-    chosen = update(data_set_proposal_runs).where(_is_run(data_set_id, started_at))
-    return connection.execute(chosen.values(alive_at=now)).rowcount > 0
-
-
-def _check_replaced(is_run: bool) -> None:
-    if not is_run:
-        raise RequestError(409, "proposals_replaced", "Another run has replaced this one.")
-
-
-def finish_run(
-    connection: Connection,
-    data_set_id: int,
-    started_at: datetime,
-    state: JobState,
-    failure: Failure | None,
-    now: datetime,
-) -> None:
-    """States the end of a run."""
-    values = {"state": state, "finished_at": now, **failure_columns(failure)}
-    connection.execute(update(data_set_proposal_runs).where(_is_run(data_set_id, started_at)).values(values))
-
-
-def _is_run(data_set_id: int, started_at: datetime) -> ColumnElement[bool]:
-    return (runs.data_set_id == data_set_id) & (runs.started_at == started_at) & (runs.state == "running")
-
-
 def show_run(connection: Connection, data_set_id: int, now: datetime) -> ProposalRun | None:
     """Returns the latest run; None if there is none.
 
@@ -206,26 +139,7 @@ def show_run(connection: Connection, data_set_id: int, now: datetime) -> Proposa
         RequestError: 404 if the data set does not exist.
     """
     find_data_set(connection, data_set_id)
-    row = _find_run(connection, data_set_id)
-    if row is None:
-        return None
-    state = job_state(row, now)
-    is_interrupted = state != row["state"]
-    failure = INTERRUPTED if is_interrupted else read_failure(row)
-    names = ("started_at", "started_by", "model", "version", "photographs", "done", "proposed")
-    return ProposalRun(
-        **{name: row[name] for name in (*names, "left_out", "problem")},
-        state=state,
-        finished_at=row["alive_at"] if is_interrupted else row["finished_at"],
-        problem_cause=load_cause(row["problem_cause"]),
-        error=failure and failure.text,
-        error_cause=failure and failure.cause,
-    )
-
-
-def _find_run(connection: Connection, data_set_id: int) -> RowMapping | None:
-    statement = select(data_set_proposal_runs).where(runs.data_set_id == data_set_id)
-    return connection.execute(statement).mappings().first()
+    return find_latest_job(connection, PROPOSALS, data_set_id, now)
 
 
 # === Proposals ===

@@ -1,4 +1,4 @@
-"""Tables of data sets: photographs, annotations, versions, jobs and proposals."""
+"""Tables of data sets: photographs, annotations, versions and proposals."""
 
 from types import NoneType
 from typing import Any, get_args
@@ -147,61 +147,6 @@ data_set_versions = Table(
 )
 """Append-only: triggers reject changes, except the deletion with the whole data set."""
 reject_changes(data_set_versions, *VERSIONS_DELETION)
-
-data_set_imports = Table(
-    "data_set_imports",
-    metadata,
-    Column("id", Identity, primary_key=True, autoincrement=True),
-    Column("data_set_id", BigInteger, ForeignKey("data_sets.id"), nullable=False),
-    Column("name", Text, nullable=False, doc="of the archive"),
-    Column("started_at", UtcDateTime, nullable=False),
-    Column("started_by", Text, nullable=False),
-    Column("alive_at", UtcDateTime, nullable=False, doc="the service that runs it renews this time"),
-    Column("state", Text, nullable=False, doc="running, done or failed"),
-    Column("finished_at", UtcDateTime),
-    Column("result", Text, nullable=False, doc="JSON: numbers of photographs, problems, the error"),
-    Index("data_set_imports_by_data_set", "data_set_id", "id"),
-    sqlite_autoincrement=True,
-)
-"""Archives of photographs that are added, or were, to a data set."""
-
-data_set_checks = Table(
-    "data_set_checks",
-    metadata,
-    Column("data_set_id", BigInteger, ForeignKey("data_sets.id"), primary_key=True, autoincrement=False),
-    Column("started_at", UtcDateTime, nullable=False),
-    Column("started_by", Text, nullable=False),
-    Column("alive_at", UtcDateTime, nullable=False, doc="the service that runs it renews this time"),
-    Column("state", Text, nullable=False, doc="running, done or failed"),
-    Column("finished_at", UtcDateTime),
-    Column("checked", Integer, nullable=False, doc="number of photographs"),
-    Column("findings", Text, nullable=False, doc="JSON: kind, names, text and cause of each"),
-    Column("error", Text),
-    Column("error_cause", Text, doc="JSON: code and values of the error"),
-)
-"""The latest check of each data set."""
-
-data_set_proposal_runs = Table(
-    "data_set_proposal_runs",
-    metadata,
-    Column("data_set_id", BigInteger, ForeignKey("data_sets.id"), primary_key=True, autoincrement=False),
-    Column("started_at", UtcDateTime, nullable=False),
-    Column("started_by", Text, nullable=False),
-    Column("alive_at", UtcDateTime, nullable=False, doc="the service that runs it renews this time"),
-    Column("state", Text, nullable=False, doc="running, done or failed"),
-    Column("finished_at", UtcDateTime),
-    Column("model", Text, nullable=False, doc="name of the model"),
-    Column("version", Text, nullable=False, doc="of the model"),
-    Column("photographs", Integer, nullable=False, doc="number of those without a label at the start"),
-    Column("done", Integer, nullable=False),
-    Column("proposed", Integer, nullable=False),
-    Column("left_out", Integer, nullable=False, doc="could not be inspected"),
-    Column("problem", Text, doc="of the first photograph that was left out"),
-    Column("problem_cause", Text, doc="JSON: code and values of the problem"),
-    Column("error", Text),
-    Column("error_cause", Text, doc="JSON: code and values of the error"),
-)
-"""The latest run of a model on the photographs of each data set."""
 
 data_set_proposals = Table(
     "data_set_proposals",

@@ -16,7 +16,7 @@ from sqlalchemy import (
 )
 
 metadata = MetaData()
-TABLES = ("api.record", "api.accounts", "api.reports", "api.data_sets", "api.training")
+TABLES = ("api.record", "api.accounts", "api.reports", "api.data_sets", "api.jobs", "api.training")
 """Packages with a module `tables`."""
 
 Identity = BigInteger().with_variant(Integer, "sqlite")

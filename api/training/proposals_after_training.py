@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.definitions import find_data_set
 from api.data_sets.proposal_start import ProposalStarter
-from api.data_sets.proposals import INTERRUPTED, show_run
+from api.data_sets.proposals import PROPOSALS, show_run
 from api.data_sets.versions import create_version, take_snapshot
 from api.errors import RequestError
 from api.inspecting.service import InspectionService
@@ -105,10 +105,10 @@ class ProposalsAfterTraining:
             if error.status != 404:
                 raise
             run = None
-        if run is not None and run.started_at == order["run_started_at"]:
+        if run is not None and run.id == order["run_id"]:
             if run.state == "running":
                 return False
-            if run.state == "failed" and run.error == INTERRUPTED.text:
+            if run.error_cause == PROPOSALS.interrupted.cause:
                 return True
         await self._training.write(_change, order["job_id"], "ended", None)
         return False
@@ -123,20 +123,20 @@ class ProposalsAfterTraining:
         try:
             asked = AskedModel(training_job=job_id)
             model = await choose_model(self._service, self._training, data_set_id, asked)
-            started_at = await self._starter.start(data_set_id, model, who)
+            run_id = await self._starter.start(data_set_id, model, who)
         except RequestError as error:
             if error.status == 503:
                 raise
-            if error.code != "proposals_running":  # then it is started after that run
+            if error.code != "job_running":  # then it is started after that run
                 await self._training.write(_change, job_id, "failed", Failure.of(error))
         else:
-            await self._training.write(_note_start, order, started_at)
+            await self._training.write(_note_start, order, run_id)
 
 
 def _change(connection: Connection, job_id: int, state: str, failure: Failure | None) -> None:
     change_order(connection, job_id, state=state, **failure_columns(failure))
 
 
-def _note_start(connection: Connection, order: RowMapping, started_at: datetime) -> None:
+def _note_start(connection: Connection, order: RowMapping, run_id: int) -> None:
     starts = order["starts"] + 1
-    change_order(connection, order["job_id"], state="started", starts=starts, run_started_at=started_at)
+    change_order(connection, order["job_id"], state="started", starts=starts, run_id=run_id)

@@ -56,7 +56,7 @@ proposal_orders = Table(
     Column("ordered_by", Text, nullable=False),
     Column("state", Text, nullable=False, doc="waiting, started, ended or failed"),
     Column("starts", Integer, nullable=False, doc="runs that were started: one, unless the service stopped"),
-    Column("run_started_at", UtcDateTime, doc="of the latest run; null: none was started"),
+    Column("run_id", BigInteger, doc="job of the latest run; null: none was started"),
     Column("error", Text, doc="why no run was started"),
     Column("error_cause", Text, doc="JSON: code and values of the error"),
     Index("proposal_orders_by_data_set", "data_set_id", "job_id"),

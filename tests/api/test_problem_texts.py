@@ -62,11 +62,7 @@ OF_PROGRAMS = {
     *("file_too_large", "idempotency_mismatch", "key_in_text", "lease_lost", "missing_chunks"),
     *("missing_file", "no_corrected_mask", "no_default_model"),
     *("no_mask_classes", "no_panel", "no_result", "not_a_png", "picture_too_large"),
-    *(
-        "precondition_required",
-        "proposals_replaced",
-        "setting_not_found",
-    ),
+    *("job_replaced", "precondition_required", "setting_not_found"),
     *("too_many_files", "too_many_images", "too_many_values", "two_models", "unknown_tensor"),
     *("unsupported_content_encoding", "mask_size", "nothing_inspected"),
     *("client_gone", "cross_site", "unknown_host"),

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from api.data_sets.imports import INTERRUPTED
+from api.data_sets.imports import IMPORT
 from api.data_sets.job_schemas import (
     DataSetCheck,
     DataSetImport,
@@ -57,6 +57,7 @@ EMPTY = Cause(code="mask_empty", values={"mask": "masks/a.png"})
 STOPPED = Failure("Stopped.", Cause(code="proposals_stopped", values={"times": 5}))
 EARLIER = "An error of an earlier version."
 STARTED: dict[str, Any] = {
+    "id": 1,
     "started_at": TIME,
     "started_by": "unknown person at 10.0.0.1",
     "finished_at": TIME,
@@ -71,9 +72,13 @@ def dump(answer: AnswerPart) -> Any:
 def imports() -> Any:
     """A failed import with a photograph that was left out, and one of an earlier version."""
     problem = ImportProblem(name="a", text="The mask is empty.", cause=EMPTY)
-    result = ImportResult(problems=[problem]).with_failure(INTERRUPTED)
-    earlier = ImportResult(problems=[ImportProblem(name="b", text="Left out.")], error=EARLIER)
-    both = [DataSetImport(id=1, name="a.zip", **STARTED, result=one) for one in (result, earlier)]
+    failed = {"error": IMPORT.interrupted.text, "error_cause": IMPORT.interrupted.cause}
+    earlier = {"error": EARLIER, "error_cause": None}
+    other = ImportProblem(name="b", text="Left out.")
+    both = [
+        DataSetImport(name="a.zip", **STARTED, **why, result=ImportResult(problems=[one]))
+        for one, why in ((problem, failed), (other, earlier))
+    ]
     return dump(ImportList(imports=both))
 
 

@@ -42,11 +42,11 @@ export class ImportList {
   }
 }
 
-function entryOf({ name, state, result, started_at: started, started_by: author }) {
+function entryOf({ name, state, result, error, error_cause: cause, started_at: started, started_by: author }) {
   const title = createElement("strong", "", name || translate("Archive"));
   const about = createElement("span", "hint", [timeText(started), personText(author)].filter(Boolean).join(", "));
   const entry = createElement("li", state, title, about, createElement("p", "", stateText(state, result)));
-  if (result.error) entry.append(createElement("p", "problem", storedText(result.error, result.error_cause)));
+  if (error) entry.append(createElement("p", "problem", storedText(error, cause)));
   const notes = [...result.problems.map((problem) => storedText(problem.text, problem.cause, problem.name)), ...result.notes];
   if (notes.length) {
     const list = createElement("ul", "", ...notes.map((text) => createElement("li", "", text)));

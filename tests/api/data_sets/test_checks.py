@@ -1,45 +1,37 @@
-"""Rows of checks: kept alive, interrupted, repeated."""
-
-from datetime import UTC, datetime, timedelta
+"""The answer about a check."""
 
 import pytest
 
-from api.data_sets.checks import INTERRUPTED, finish_check, keep_check_alive, show_check, start_check
-from api.errors import RequestError
-from api.messages.causes import Cause, Failure
+from api.data_sets.checks import CHECK, show_check
+from api.data_sets.job_schemas import CheckProgress
+from api.jobs.stored_jobs import start_job
+from api.messages.causes import Cause
 from tests.api.data_sets.filled_data_set import NOW
 
 
-def test_a_check_that_was_not_kept_alive_is_failed_and_can_be_repeated(filled):
-    filled.write(start_check, 3, "Ada", NOW)
-    soon, late = NOW + timedelta(seconds=59), NOW + timedelta(seconds=61)
-    with pytest.raises(RequestError, match="is being checked"):
-        filled.write(start_check, 3, "Ada", soon)
-    assert filled.read(show_check, soon).state == "running"
-    shown = filled.read(show_check, late)
-    assert (shown.state, shown.finished_at) == ("failed", NOW)
-    assert (shown.error, shown.error_cause) == (INTERRUPTED.text, INTERRUPTED.cause)
-    filled.write(start_check, 4, "Ben", late)
-    filled.write(keep_check_alive, late + timedelta(seconds=50))
-    shown = filled.read(show_check, late + timedelta(seconds=100))
-    assert (shown.state, shown.checked, shown.started_by) == ("running", 4, "Ben")
+@pytest.fixture
+def show(filled):
+    """Stores findings; returns the answer."""
+
+    def show(*findings):
+        progress = CheckProgress(checked=3, findings=list(findings))
+        filled.write(lambda *of: start_job(of[0], CHECK, of[1], progress, "Ada", NOW))
+        return filled.read(show_check, NOW)
+
+    return show
 
 
-def test_only_some_findings_are_shown(filled):
-    filled.write(start_check, 3, "Ada", NOW)
-    found = [{"kind": "size", "names": ["x"], "text": str(number)} for number in range(501)]
-    filled.write(finish_check, "done", found, None, NOW)
-    shown = filled.read(show_check, datetime.now(UTC))
-    assert (len(shown.findings), shown.found) == (500, 501)
+def test_only_some_findings_are_shown(show):
+    shown = show(*({"kind": "size", "names": ["x"], "text": str(number)} for number in range(501)))
+    assert (len(shown.findings), shown.found, shown.checked) == (500, 501, 3)
     assert shown.findings[0].photographs == [] and shown.findings[0].cause is None
 
 
-def test_errors_and_findings_are_stored_with_their_causes(filled):
+def test_findings_have_their_causes_and_photographs(show, filled):
     cause = Cause(code="mask_empty", values={"mask": "'a'"})
-    filled.write(start_check, 3, "Ada", NOW)
-    found = [{"kind": "problem", "names": ["a"], "text": "Empty.", "cause": cause.model_dump()}]
-    failure = Failure("Too slow.", Cause(code="reading_too_slow", values={"minutes": 1.5}))
-    filled.write(finish_check, "failed", found, failure, NOW)
-    shown = filled.read(show_check, NOW)
-    assert (shown.error, shown.error_cause) == (failure.text, failure.cause)
-    assert [one.cause for one in shown.findings] == [cause]
+    number = filled.add(1).id
+    (found,) = show(
+        {"kind": "problem", "names": ["1", "gone"], "text": "Empty.", "cause": cause.model_dump()}
+    ).findings
+    assert found.cause == cause
+    assert [(one.id, one.name) for one in found.photographs] == [(number, "1")]

@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from api.data_sets import background_jobs
+from api.jobs import runner
 from tests.api.conftest import PNG, problem
 from tests.api.data_sets.filled_data_set import photograph_file
 from tests.api.data_sets.test_imports import PARTS
@@ -66,7 +66,7 @@ def test_archive_is_read_in_the_background(engineer, path, record_folder):
     labels = engineer.get(path).json()["counts"]["labels"]
     assert labels == {"dent": 2, "good": 1, "scratch": 1}
     assert engineer.get(f"{path}/imports").json()["imports"] == [shown]
-    assert list((record_folder / "imports").iterdir()) == []
+    assert list((record_folder / "jobs").iterdir()) == []
 
 
 def test_reasons_for_a_failure_are_shown(engineer, path):
@@ -82,7 +82,7 @@ def test_reasons_for_a_failure_are_shown(engineer, path):
             continue
         shown = wait_for(engineer, path, answer.json()["id"])
         assert shown["state"] == "failed"
-        assert words in shown["result"]["error"], shown
+        assert words in shown["error"], shown
 
 
 def test_an_archive_leaves_the_free_share_of_the_record(tmp_path, monkeypatch):
@@ -135,7 +135,7 @@ def test_bodies_that_cannot_be_archives_are_refused(engineer, path, record_folde
     assert problem(post(b"x")) == (507, "no_space")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9000, 0, 1500))
     assert problem(post(unknown_length(1))) == (507, "no_space")
-    monkeypatch.setattr(background_jobs, "MAX_WAITING", 0)
+    monkeypatch.setattr(runner, "MAX_WAITING", 0)
     assert problem(post(b"x")) == (503, "jobs_full")
-    assert list((record_folder / "imports").iterdir()) == []
+    assert list((record_folder / "jobs").iterdir()) == []
     assert engineer.get(f"{path}/imports").json() == {"imports": []}

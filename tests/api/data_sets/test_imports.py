@@ -7,7 +7,6 @@ import json
 import shutil
 import zipfile
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import cv2
@@ -15,19 +14,20 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from api.data_sets import archive_import, background_jobs, imports
+from api.data_sets import archive_import
 from api.data_sets.annotations import NewAnnotation, annotate
 from api.data_sets.archive_import import ArchiveImport, ArchiveOptions
-from api.data_sets.background_jobs import BackgroundJobs
 from api.data_sets.definitions import create_data_set, show_data_set
 from api.data_sets.import_program import ERROR, ProgramLimits, read_cause
-from api.data_sets.imports import INTERRUPTED, list_imports, show_import, start_import
+from api.data_sets.imports import list_imports, show_import
+from api.data_sets.job_schemas import ImportResult
 from api.data_sets.photographs import PhotographFilters, list_photographs, remove_photograph
 from api.data_sets.tables import data_set_photographs
 from api.data_sets.version_export import export_version
 from api.data_sets.versions import find_exported, read_manifest, take_snapshot
 from api.database.database import write_transaction
 from api.errors import RequestError
+from api.jobs.stored_jobs import finish_job
 from api.messages.causes import Cause, JobError
 from api.record.tables import audit
 from datasets.__main__ import main
@@ -324,141 +324,41 @@ def test_photographs_of_a_part_stay_together(filled, run):
     }
 
 
-# === Rows ===
+# === The job ===
 
 
-def test_import_that_was_not_kept_alive_is_failed(filled):
-    number = filled.write(start_import, "parts.zip", "Ada", NOW)
-    soon, late = NOW + timedelta(seconds=59), NOW + timedelta(seconds=61)
-    assert filled.read(show_import, number, soon).state == "running"
-    shown = filled.read(show_import, number, late)
-    assert (shown.state, shown.result.error) == ("failed", INTERRUPTED.text)
+def start(filled, folder):
+    """Starts an import of `PARTS`; returns the job and its id."""
+    folder.mkdir()
+    write_archive(folder, PARTS)
+    job = ArchiveImport(
+        LocalStore(filled.engine, filled.stored), filled.id, folder, OPTIONS, "parts.zip", "Ada"
+    )
     with write_transaction(filled.engine) as connection:
-        imports.keep_alive(connection, number, shown.result.model_copy(update={"added": 7}), soon)
-    shown = filled.read(show_import, number, late)
-    assert (shown.state, shown.result.added) == ("running", 7)
+        return job, job.start_row(connection, NOW)
+
+
+def test_a_started_import_is_shown_and_in_the_audit_log(filled, tmp_path):
+    job, number = start(filled, tmp_path / "import")
+    shown = filled.read(show_import, number, NOW)
+    assert (shown.name, shown.state, shown.result) == ("parts.zip", "running", ImportResult())
+    asyncio.run(job.run())
+    with write_transaction(filled.engine) as connection:
+        finish_job(connection, number, "done", job.progress, None, NOW)
+    (shown,) = filled.read(list_imports, NOW).imports
+    assert (shown.name, shown.state, shown.result) == ("parts.zip", "done", job.result)
     with pytest.raises(RequestError, match="has no import 999"):
-        filled.read(show_import, 999, late)
-
-
-def test_start_is_in_the_audit_log(filled):
-    filled.write(start_import, "parts.zip", "Ada", NOW)
+        filled.read(show_import, 999, NOW)
     with filled.engine.connect() as connection:
-        entry = connection.execute(select(audit).order_by(audit.c.id.desc())).mappings().first()
-    assert (entry["who"], entry["what"]) == ("Ada", "import photographs")
-    assert json.loads(entry["after"])["name"] == "parts.zip"
+        what = audit.c.what == "import photographs"
+        entry = connection.execute(select(audit).where(what)).mappings().one()
+    assert (entry["who"], json.loads(entry["after"])) == (
+        "Ada",
+        {"data_set": "Brackets", "import": number, "name": "parts.zip"},
+    )
 
 
-# === Runner ===
-
-
-class Imports:
-    """A runner with its data set."""
-
-    def __init__(self, filled, folder):
-        self.filled, self.folder = filled, folder
-        self.store = LocalStore(filled.engine, filled.stored)
-        self.jobs = BackgroundJobs(self.store, folder, retry_after_s=1)
-
-    async def send(self, entries):
-        with self.jobs.open_folder() as folder:
-            write_archive(folder.path, entries)
-            job = ArchiveImport(self.store, self.filled.id, folder.path, OPTIONS, "parts.zip", "Ada")
-            return await self.jobs.start(folder, job)
-
-    async def wait(self):
-        await asyncio.gather(*self.jobs._tasks)
-
-    def shown(self):
-        found = self.filled.read(list_imports, datetime.now(UTC)).imports
-        return [(one.state, one.result.added, one.result.error) for one in reversed(found)]
-
-
-@pytest.fixture
-def own_imports(filled, tmp_path):
-    return Imports(filled, tmp_path / "imports")
-
-
-def test_imports_run_one_after_the_other_and_leave_no_files(own_imports):
-    async def send_all():
-        await own_imports.send(PARTS)
-        await own_imports.send({"good/x.png": png(20)})
-        await own_imports.send({"../x.png": png(20)})
-        assert len(list(own_imports.folder.iterdir())) == 3
-        await own_imports.wait()
-
-    asyncio.run(send_all())
-    (first, second, third) = own_imports.shown()
-    assert (first, second) == (("done", 4, None), ("done", 1, None))
-    assert third[:2] == ("failed", 0) and "outside of the archive's folder" in third[2]
-    assert list(own_imports.folder.iterdir()) == []
-
-
-def test_stopped_service_states_that_the_import_was_interrupted(own_imports):
-    async def send_and_close():
-        await own_imports.send(PARTS)
-        await asyncio.sleep(0)
-        await own_imports.jobs.close()
-
-    asyncio.run(send_and_close())
-    assert own_imports.shown() == [("failed", 0, INTERRUPTED.text)]
-    assert list(own_imports.folder.iterdir()) == []
-
-
-def test_too_many_archives_are_refused(own_imports, monkeypatch):
-    monkeypatch.setattr(background_jobs, "MAX_WAITING", 1)
-
-    async def send_two():
-        await own_imports.send(PARTS)
-        with pytest.raises(RequestError, match="1 jobs of data sets are waiting"):
-            await own_imports.send(PARTS)
-        await own_imports.wait()
-        await own_imports.send(PARTS)
-        await own_imports.wait()
-
-    asyncio.run(send_two())
-    assert [state for state, *_ in own_imports.shown()] == ["done", "done"]
-
-
-def test_errors_of_the_service_are_not_shown(own_imports, monkeypatch, caplog):
-    async def fail(_):
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(ArchiveImport, "run", fail)
-
-    async def send():
-        await own_imports.send(PARTS)
-        await own_imports.wait()
-
-    asyncio.run(send())
-    assert own_imports.shown() == [("failed", 0, background_jobs.BROKEN.text)]
-    assert "ZeroDivisionError" in caplog.text
-
-
-def test_folders_of_killed_services_are_removed(own_imports):
-    (own_imports.folder / "0123").mkdir(parents=True)
-    (own_imports.folder / "0123/archive.zip").write_bytes(b"")
-
-    async def remove():
-        with own_imports.jobs.open_folder() as folder:
-            await own_imports.jobs.remove_abandoned()
-            assert list(own_imports.folder.iterdir()) == [folder.path]
-
-    asyncio.run(remove())
-    assert list(own_imports.folder.iterdir()) == []
-
-
-def test_an_archive_that_would_fill_the_disk_is_not_unpacked(own_imports, monkeypatch):
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9000, 0, 600))
-
-    async def send():
-        await own_imports.send({f"good/{number}.png": png(number) for number in range(5)})
-        await own_imports.wait()
-
-    asyncio.run(send())
-    ((state, added, error),) = own_imports.shown()
-    assert (state, added) == ("failed", 0)
-    assert "after unpacking" in error and "The disk of the record has 0.0 GB free" in error
+# === The disk ===
 
 
 def limit_disk(monkeypatch, free):

@@ -8,15 +8,13 @@ import pytest
 from sqlalchemy import select
 
 from api.data_sets.definitions import create_data_set
+from api.data_sets.job_schemas import ProposalProgress
 from api.data_sets.photograph_leases import Labeller, lease_next, lease_photograph
 from api.data_sets.photographs import remove_photograph, show_photograph
 from api.data_sets.proposals import (
-    INTERRUPTED,
+    PROPOSALS,
     add_proposal,
     find_proposed_mask,
-    finish_run,
-    keep_run_alive,
-    leave_out,
     list_labelled,
     list_unlabelled,
     most_useful_first,
@@ -32,67 +30,68 @@ from api.inspecting.background_inspector import BackgroundResult
 from api.messages.causes import Cause, Failure
 from segdec.config import Calibration, Thresholds
 from segdec.images import decode_mask_values
-from segdec.schemas import ModelIdentity
 from tests.api.conftest import StubPredictor, part_image
 from tests.api.data_sets.filled_data_set import NOW
 from tests.api.record.databases import sqlite_only
 from tests.api.record.query_plans import explain
 
-BRACKETS = ModelIdentity(name="brackets", version="2", sha256=None)
 SURE = NewProposal("good", 0.01, 4.6, "sure")
 NEAR = NewProposal("scratch", 0.6, 0.4, "uncertain", b"a mask")
 UNLIKE = NewProposal(None, None, None, "unlike_training")
 
 
 def start(filled, count=1, now=NOW):
-    filled.write(start_run, BRACKETS, count, "Ada", now)
+    """Starts a run; returns its id."""
+    progress = ProposalProgress(model="brackets", version="2", photographs=count)
+    return filled.write(start_run, progress, "Ada", now)
 
 
-def propose(filled, photograph_id, new, now=NOW):
-    filled.write(add_proposal, now, photograph_id, new, now)
+def propose(filled, photograph_id, new, job_id=None):
+    """Adds a proposal to a run, if no other is named to the latest one."""
+    run = filled.read(show_run, NOW)
+    progress = ProposalProgress.model_validate(run.model_dump())
+    filled.write(add_proposal, job_id or run.id, photograph_id, new, progress, NOW)
 
 
 # === The run ===
 
 
 def test_a_run_counts_what_it_does_and_leaves_labelled_photographs_alone(filled):
-    ids = [filled.add(number).id for number in range(4)]
+    ids = [filled.add(number).id for number in range(3)]
     start(filled, 4)
     filled.annotate(ids[1], "good")
     filled.write(remove_photograph, ids[2], "Ada", NOW)
-    for number in ids[:3]:
+    for number in ids:
         propose(filled, number, SURE)
-    too_large = Cause(code="too_many_pixels", values={"name": "3", "detail": "too large"})
-    filled.write(leave_out, NOW, Failure("3: too large", too_large), NOW)
-    filled.write(leave_out, NOW, Failure("another problem"), NOW)
-    filled.write(finish_run, NOW, "done", None, NOW + timedelta(seconds=5))
     shown = filled.read(show_run, NOW)
-    assert (shown.state, shown.done, shown.proposed, shown.left_out) == ("done", 5, 1, 2)
-    assert (shown.model, shown.version, shown.problem) == ("brackets", "2", "3: too large")
-    assert shown.problem_cause == too_large
-    assert shown.finished_at == NOW + timedelta(seconds=5)
+    assert (shown.state, shown.done, shown.proposed, shown.left_out) == ("running", 3, 1, 0)
+    assert (shown.model, shown.version, shown.photographs) == ("brackets", "2", 4)
     assert filled.read(show_photograph, ids[1], NOW).proposal is None
     assert filled.read(show_photograph, ids[2], NOW).proposal is None
 
 
-def test_a_run_that_was_not_kept_alive_is_failed_and_replaced_with_its_proposals(filled):
+def test_photographs_with_problems_are_counted_and_the_first_problem_is_kept():
+    too_large = Cause(code="too_many_pixels", values={"name": "3", "detail": "too large"})
+    progress = ProposalProgress(model="brackets", version="2", photographs=2)
+    progress = progress.with_problem(Failure("3: too large", too_large)).with_problem(Failure("another"))
+    assert (progress.done, progress.proposed, progress.left_out) == (2, 0, 2)
+    assert (progress.problem, progress.problem_cause) == ("3: too large", too_large)
+
+
+def test_a_run_replaces_an_interrupted_one_with_its_proposals(filled):
     number = filled.add(1).id
-    start(filled)
+    first = start(filled)
     propose(filled, number, SURE)
-    filled.write(keep_run_alive, NOW, NOW + timedelta(seconds=50))
-    with pytest.raises(RequestError, match="are being proposed"):
-        start(filled, now=NOW + timedelta(seconds=100))
-    late = NOW + timedelta(seconds=111)
-    shown = filled.read(show_run, late)
-    assert shown.state == "failed"
-    assert (shown.error, shown.error_cause) == (INTERRUPTED.text, INTERRUPTED.cause)
+    with pytest.raises(RequestError, match="is running: proposals"):
+        start(filled)
+    late = NOW + timedelta(seconds=61)
+    assert filled.read(show_run, late).error_cause == PROPOSALS.interrupted.cause
     assert filled.read(show_photograph, number, late).proposal.label == "good"
     start(filled, now=late)
     assert filled.read(show_photograph, number, late).proposal is None
-    with pytest.raises(RequestError, match="Another run has replaced"):
-        filled.write(add_proposal, NOW, number, SURE, late)
-    filled.write(finish_run, NOW, "failed", Failure("of the former run"), late)
-    assert filled.read(show_run, late).state == "running"
+    with pytest.raises(RequestError, match="Another job has replaced"):
+        propose(filled, number, SURE, first)
+    assert filled.read(show_photograph, number, late).proposal is None
 
 
 def test_without_a_run_there_is_nothing(filled):
@@ -168,17 +167,14 @@ def test_a_run_sets_the_order_and_says_which_photographs_differ(filled):
     for name, new in {"sure": SURE, "near": NEAR, "far": replace(SURE, distance=9.0)}.items():
         propose(filled, ids[name], new)
     ordered = [ids[name] for name in ("far", "sure", "near")]
-    filled.write(order_proposals, NOW, ordered, [ids["far"]], NOW)
+    with write_transaction(filled.engine) as connection:
+        order_proposals(connection, ordered, [ids["far"]])
     leased = filled.write(lease_next, Labeller("a tab", "Ada"), 5, [], NOW).photographs
     assert [(one.name, one.proposal.reason) for one in leased] == [
         ("far", "different"),
         ("sure", "sure"),
         ("near", "uncertain"),
     ]
-    later = NOW + timedelta(seconds=500)
-    start(filled, now=later)
-    with pytest.raises(RequestError, match="Another run has replaced"):
-        filled.write(order_proposals, NOW, ordered, [], later)
 
 
 def test_labelled_photographs_are_listed_evenly(filled):

@@ -125,7 +125,7 @@ def test_one_run_at_a_time_and_inspections_are_answered_meanwhile(engineer, path
     started = engineer.post(f"{path}/proposals", json={})
     assert started.status_code == 202 and started.json()["state"] == "running"
     assert predictor.entered.acquire(timeout=30)
-    assert problem(engineer.post(f"{path}/proposals", json={})) == (409, "proposals_running")
+    assert problem(engineer.post(f"{path}/proposals", json={})) == (409, "job_running")
     predictor.gate.set()
     assert engineer.post("/v1/predict", content=part, headers=PNG).status_code == 200
 
@@ -138,7 +138,7 @@ def test_a_run_that_the_service_ends_says_so(tmp_path):
         predictor.block()
         client.post(f"{path}/proposals", json={})
         assert predictor.entered.acquire(timeout=30)
-        client.run(client.app.state.service.features.proposal_jobs.close)
+        client.run(client.app.state.service.features.jobs.close)
         shown = client.get(f"{path}/proposals").json()
         predictor.gate.set()
     assert shown["state"] == "failed" and "Start it again" in shown["error"]

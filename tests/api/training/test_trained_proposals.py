@@ -56,7 +56,7 @@ def test_the_newest_training_proposes_without_being_served(service, make_model, 
     assert service.propose(model="parts", version="stable")["version"] == "1"
     assert served(service) == [("parts", "1", ["stable"])]
     assert [path.name for path in (models / "parts").iterdir()] == before
-    assert list((tmp_path / "record" / "proposals").iterdir()) == [], "the unpacked models are removed"
+    assert list((tmp_path / "record" / "jobs").iterdir()) == [], "the unpacked models are removed"
     assert service.show(second)["used"] is None
 
 
@@ -116,7 +116,7 @@ def test_a_damaged_or_lost_model_fails_with_a_sentence_and_stays_unserved(servic
     done = service.propose(training_job=other)
     assert done["state"] == "failed" and "is lost: the store does not have it" in done["error"]
     assert served(service) == [("parts", "1", ["stable"])]
-    assert list((tmp_path / "record" / "proposals").iterdir()) == []
+    assert list((tmp_path / "record" / "jobs").iterdir()) == []
 
 
 def test_a_model_that_the_engine_cannot_run_fails_with_a_sentence(service, make_model, monkeypatch, caplog):
