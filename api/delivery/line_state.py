@@ -12,7 +12,7 @@ from api.line.line_queries import COLUMNS, by_hour, count_labels, is_inspected, 
 from api.record.events import verdict_of
 from api.record.filters import start_of_hour
 from api.record.shifts import ShiftPlan
-from api.record.tables import hours, inspections, misses
+from api.record.tables import hours, inspections, uninspected
 
 RECENT = timedelta(days=7)
 """After a start, stations without an inspection in this time are not shown; the newest come first."""
@@ -29,18 +29,18 @@ class StationState:
 
     Attributes:
         last: The last inspection, columns of `tables.inspections`; None if there is none.
-        missed: The last photograph without a verdict, a row of `tables.misses`; None: none today.
-        counts: Today's `good`, `defect`, `review`, and `missed` (not inspected).
+        uninspected: The last photograph without a verdict, a row of `tables.uninspected`; None: none today.
+        counts: Today's `good`, `defect`, `review`, and `uninspected`.
     """
 
     last: RowMapping | None = None
-    missed: RowMapping | None = None
+    uninspected: RowMapping | None = None
     counts: Counter[str] = field(default_factory=Counter)
 
     @property
     def inspected(self) -> int:
         """Number of verdicts today."""
-        return self.counts.total() - self.counts["missed"]
+        return self.counts.total() - self.counts["uninspected"]
 
 
 class LineStateReader:
@@ -52,9 +52,9 @@ class LineStateReader:
         self._last: dict[str, RowMapping] = {}
         self._newest: RowMapping | None = None
         self._seen: int | None = None
-        self._misses: Counter[str | None] = Counter()
-        self._last_missed: dict[str | None, RowMapping] = {}
-        self._misses_seen = 0
+        self._uninspected: Counter[str | None] = Counter()
+        self._last_uninspected: dict[str | None, RowMapping] = {}
+        self._uninspected_seen = 0
         self._midnight: datetime | None = None
 
     def set_zone(self, zone: ZoneInfo) -> None:
@@ -65,7 +65,7 @@ class LineStateReader:
         """Returns the state of each station; the key None has the state of all stations together."""
         midnight = self._days.day_at(self._now()).begin
         self._follow_inspections(connection)
-        self._follow_misses(connection, midnight)
+        self._follow_uninspected(connection, midnight)
         states: dict[str | None, StationState] = {None: StationState(self._newest)}
         states |= {station: StationState(last) for station, last in self._last.items()}
         for station, kind, count in self._count(connection, midnight):
@@ -76,9 +76,9 @@ class LineStateReader:
                 states[station].counts[kind] += count
             elif len(states) <= MAX_STATIONS:
                 states[station] = StationState(counts=Counter({kind: count}))
-        for station, missed in self._last_missed.items():
+        for station, row in self._last_uninspected.items():
             if station in states:
-                states[station].missed = missed
+                states[station].uninspected = row
         return states
 
     # === Last inspections ===
@@ -115,32 +115,32 @@ class LineStateReader:
     # === Counts ===
 
     def _count(self, connection: Connection, midnight: datetime) -> list[Count]:
-        """Counts today's verdicts and misses by station."""
-        found: list[Count] = [(station, "missed", count) for station, count in self._misses.items()]
+        """Counts today's verdicts and uninspected photographs by station."""
+        found: list[Count] = [(station, "uninspected", count) for station, count in self._uninspected.items()]
         labels = count_labels(connection, midnight)
         return found + [(station, verdict_of(label), count) for (station, label), count in labels.items()]
 
-    def _follow_misses(self, connection: Connection, midnight: datetime) -> None:
+    def _follow_uninspected(self, connection: Connection, midnight: datetime) -> None:
         if midnight != self._midnight:
-            self._midnight, self._misses, self._misses_seen = midnight, Counter(), 0
-            self._last_missed = {}
-        newest = connection.execute(select(func.max(misses.c.id))).scalar() or 0
-        if newest == self._misses_seen:
+            self._midnight, self._uninspected, self._uninspected_seen = midnight, Counter(), 0
+            self._last_uninspected = {}
+        newest = connection.execute(select(func.max(uninspected.c.id))).scalar() or 0
+        if newest == self._uninspected_seen:
             return
-        ids = misses.c.id.between(self._misses_seen + 1, newest)
-        counted = select(misses.c.station, func.sum(misses.c.count), func.max(misses.c.id))
-        counted = counted.where(ids, misses.c.missed_at >= midnight).group_by(misses.c.station)
+        ids = uninspected.c.id.between(self._uninspected_seen + 1, newest)
+        counted = select(uninspected.c.station, func.sum(uninspected.c.count), func.max(uninspected.c.id))
+        counted = counted.where(ids, uninspected.c.at >= midnight).group_by(uninspected.c.station)
         last: list[int] = []
         for station, count, last_id in connection.execute(counted):
-            is_shown = station in self._misses or len(self._misses) < MAX_STATIONS
-            self._misses[station if is_shown else None] += int(count)
+            is_shown = station in self._uninspected or len(self._uninspected) < MAX_STATIONS
+            self._uninspected[station if is_shown else None] += int(count)
             last.append(last_id)
-        self._note_last_missed(connection, last)
-        self._misses_seen = newest
+        self._note_last_uninspected(connection, last)
+        self._uninspected_seen = newest
 
-    def _note_last_missed(self, connection: Connection, ids: Sequence[int]) -> None:
-        rows = select(misses).where(misses.c.id.in_(ids)).order_by(misses.c.id)
+    def _note_last_uninspected(self, connection: Connection, ids: Sequence[int]) -> None:
+        rows = select(uninspected).where(uninspected.c.id.in_(ids)).order_by(uninspected.c.id)
         for row in connection.execute(rows).mappings():
-            self._last_missed[None] = row
-            if row["station"] in self._misses:
-                self._last_missed[row["station"]] = row
+            self._last_uninspected[None] = row
+            if row["station"] in self._uninspected:
+                self._last_uninspected[row["station"]] = row

@@ -70,7 +70,7 @@ class LineNodes:
 
         A station that fails is tried again at the next call; the others do not notice.
         """
-        known = dict.fromkeys(self._sets, StationState())  # a station may only have had misses yesterday
+        known = dict.fromkeys(self._sets, StationState())  # a station may only have had some yesterday
         for station, state in {**known, **states}.items():
             if station not in self._sets and len(self._sets) > MAX_STATIONS:
                 continue
@@ -87,9 +87,9 @@ class LineNodes:
         if station not in self._sets:
             await self._add_set(station)
         moment = None if state.last is None else state.last["inspected_at"]
-        missed_at = None if state.missed is None else state.missed["missed_at"]
+        at = None if state.uninspected is None else state.uninspected["at"]
         values = [(name, value, moment) for name, value in _values(state).items()]
-        values += [(name, value, missed_at) for name, value in _missed_values(state).items()]
+        values += [(name, value, at) for name, value in _uninspected_values(state).items()]
         for name, value, at in values:
             status = UNUSABLE_STATUS if not usable else NO_DATA_YET_STATUS if value is None else GOOD_STATUS
             await self._write(station, name, value, status, at)
@@ -150,15 +150,15 @@ def _values(state: StationState) -> dict[str, Any]:
         "GoodToday": counts["good"],
         "DefectToday": counts["defect"],
         "ReviewToday": counts["review"],
-        "NotInspectedToday": counts["missed"],
+        "NotInspectedToday": counts["uninspected"],
     }
 
 
-def _missed_values(state: StationState) -> dict[str, Any]:
-    missed = state.missed
+def _uninspected_values(state: StationState) -> dict[str, Any]:
+    uninspected = state.uninspected
     return {
-        "NotInspectedCode": None if missed is None else missed["code"],
-        "NotInspectedReason": None if missed is None else missed["detail"],
-        "NotInspectedPartId": None if missed is None else missed["part_id"] or "",
-        "NotInspectedAt": None if missed is None else missed["missed_at"],
+        "NotInspectedCode": None if uninspected is None else uninspected["code"],
+        "NotInspectedReason": None if uninspected is None else uninspected["detail"],
+        "NotInspectedPartId": None if uninspected is None else uninspected["part_id"] or "",
+        "NotInspectedAt": None if uninspected is None else uninspected["at"],
     }

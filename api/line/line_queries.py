@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
 
 from api.line.silent_stations import StationActivity
 from api.record.filters import Filters, equal, in_period_and_station, start_of_hour, without_index
-from api.record.tables import hour_totals, hours, inspections, misses
+from api.record.tables import hour_totals, hours, inspections, uninspected
 from segdec.runtime.identifiers import NOT_INSPECTED
 
 HOUR = timedelta(hours=1)
@@ -137,19 +137,19 @@ def _count_rows(
 # === Uninspected photographs ===
 
 
-def _missed(since: datetime, station: str | None) -> list[ColumnElement[bool]]:
+def _uninspected(since: datetime, station: str | None) -> list[ColumnElement[bool]]:
     """Conditions for photographs since a time at a station, or at an unknown one."""
-    at = [] if station is None else [misses.c.station.in_([station, ""])]
-    return [misses.c.missed_at >= since, *at]
+    at = [] if station is None else [uninspected.c.station.in_([station, ""])]
+    return [uninspected.c.at >= since, *at]
 
 
 def count_uninspected(
     connection: Connection, since: datetime, station: str | None, until: datetime | None = None
 ) -> int:
     """Returns the number of stored uninspected photographs of a period."""
-    statement = select(func.coalesce(func.sum(misses.c.count), 0)).where(*_missed(since, station))
+    statement = select(func.coalesce(func.sum(uninspected.c.count), 0)).where(*_uninspected(since, station))
     if until is not None:
-        statement = statement.where(misses.c.missed_at < until)
+        statement = statement.where(uninspected.c.at < until)
     return int(connection.execute(statement).scalar_one())
 
 
@@ -157,6 +157,7 @@ def last_uninspected(
     connection: Connection, since: datetime, station: str | None
 ) -> Sequence[dict[str, Any]]:
     """Returns the last uninspected photograph of each station, the newest first."""
-    newest = select(func.max(misses.c.id)).where(*_missed(since, station)).group_by(misses.c.station)
-    statement = select(misses).where(misses.c.id.in_(newest)).order_by(misses.c.id.desc()).limit(MAX_STATIONS)
+    newest = select(func.max(uninspected.c.id)).where(*_uninspected(since, station))
+    chosen = uninspected.c.id.in_(newest.group_by(uninspected.c.station))
+    statement = select(uninspected).where(chosen).order_by(uninspected.c.id.desc()).limit(MAX_STATIONS)
     return [dict(row) for row in connection.execute(statement).mappings()]

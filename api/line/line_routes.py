@@ -20,5 +20,5 @@ async def show_line(
     line: Annotated[LineMonitor, component(LineMonitor)],
     station: Annotated[Name | None, Query(description="default: all")] = None,
 ) -> Response:
-    """Status of the line: last verdict, misses, counts, chart, drift, last defects."""
+    """Status of the line: last verdict, uninspected photographs, counts, chart, drift, last defects."""
     return Response(await line.answer(station), media_type="application/json")

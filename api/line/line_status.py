@@ -1,4 +1,4 @@
-"""The status of a line: last verdict, misses, counts, defect chart, drift."""
+"""The status of a line: last verdict, uninspected photographs, counts, defect chart, drift."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,9 +14,9 @@ from api.line.control_chart import Baseline, PeriodCount, exceeded_limit
 from api.line.schemas import (
     ChartHour,
     DefectChart,
+    LastUninspected,
     LineCounts,
     LineInspection,
-    LineMiss,
     LineStatus,
     QuietStation,
     ScoreDrift,
@@ -38,7 +38,7 @@ CHART_HOURS = 24
 """Hours of the chart, the current one included."""
 BASELINE_HOURS = 7 * 24
 """Hours before the chart, as its baseline."""
-MISS_LOOKBACK = timedelta(hours=12)
+UNINSPECTED_LOOKBACK = timedelta(hours=12)
 """Uninspected photographs of this time before the shift are also reported: an unresolved alarm
 must continue in the next shift.
 """
@@ -65,7 +65,7 @@ class LineMonitor:
     async def status(self, station: str | None, now: datetime) -> LineStatus:
         """Returns the status of a station; None = of all.
 
-        If the record cannot be read, the status contains only the misses that this process remembers.
+        If the record cannot be read, the status has only what this process remembers.
         """
         try:
             return await self._record.read_during_outage(self._query, station, now)
@@ -73,14 +73,14 @@ class LineMonitor:
             return self._without_record(station, now, str(error))
 
     def _without_record(self, station: str | None, now: datetime, why: str) -> LineStatus:
-        since = self.plan.shift_at(now).begin - MISS_LOOKBACK
-        missed = _newest(_matching(self._record.misses.in_memory(), since, station), [])
+        since = self.plan.shift_at(now).begin - UNINSPECTED_LOOKBACK
+        uninspected = _newest(_matching(self._record.uninspected.in_memory(), since, station), [])
         unknown = dict.fromkeys(("last", "shift", "day", "chart", "drift"))
         return LineStatus(
             at=now,
             zone=self.plan.zone.key,
             station=station,
-            misses=_line_misses(missed, {}),
+            uninspected=_line_uninspected(uninspected, {}),
             unavailable=why,
             **unknown,
             **{"stations": [], "defects": [], "quiet": []},
@@ -88,7 +88,7 @@ class LineMonitor:
 
     def _query(self, connection: Connection, station: str | None, now: datetime) -> LineStatus:
         # Entered before the first read: an entry written meanwhile would be missing in both sources.
-        with self._record.misses.unwritten() as unwritten:
+        with self._record.uninspected.unwritten() as unwritten:
             return self._read(connection, station, now, unwritten)
 
     def _read(
@@ -113,7 +113,7 @@ class LineMonitor:
             station=station,
             stations=sorted(newest),
             last=None if last is None else _line_inspection(last),
-            misses=self._misses(connection, station, shift.begin - MISS_LOOKBACK, unwritten),
+            uninspected=self._uninspected(connection, station, shift.begin - UNINSPECTED_LOOKBACK, unwritten),
             shift=self._count(connection, station, shift, unwritten),
             day=self._count(connection, station, day, unwritten),
             chart=_chart(_hours(sums), scores, hour),
@@ -134,26 +134,26 @@ class LineMonitor:
         labels: Counter[str] = Counter()
         for (_, label), count in line_queries.count_labels(connection, span.begin, station).items():
             labels[label] += count
-        missed = line_queries.count_uninspected(connection, span.begin, station)
-        missed += sum(photograph.count for photograph in _matching(unwritten, span.begin, station))
-        return _counts(span, labels, missed)
+        uninspected = line_queries.count_uninspected(connection, span.begin, station)
+        uninspected += sum(photograph.count for photograph in _matching(unwritten, span.begin, station))
+        return _counts(span, labels, uninspected)
 
-    def _misses(
+    def _uninspected(
         self,
         connection: Connection,
         station: str | None,
         since: datetime,
         unwritten: Sequence[UninspectedPhotograph],
-    ) -> list[LineMiss]:
+    ) -> list[LastUninspected]:
         written = line_queries.last_uninspected(connection, since, station)
         newest = _newest(_matching(unwritten, since, station), written)
-        return _line_misses(newest, self._last_times(connection, newest, station))
+        return _line_uninspected(newest, self._last_times(connection, newest, station))
 
     def _last_times(
-        self, connection: Connection, missed: Iterable[Mapping[str, Any]], station: str | None
+        self, connection: Connection, uninspected: Iterable[Mapping[str, Any]], station: str | None
     ) -> dict[str, datetime]:
-        """Returns the last inspection time of stations with a miss; under the empty name, of any."""
-        named = {miss["station"] for miss in missed}
+        """Returns the last inspection time of these stations; under the empty name, of any."""
+        named = {photograph["station"] for photograph in uninspected}
         times = line_queries.last_inspection_times(connection, named - {""})
         if "" in named and (last := line_queries.last_inspection(connection, station)) is not None:
             times[""] = last["inspected_at"]
@@ -171,7 +171,7 @@ def _line_inspection(row: RowMapping) -> LineInspection:
     )
 
 
-def _counts(span: Span, labels: Counter[str], missed: int) -> LineCounts:
+def _counts(span: Span, labels: Counter[str], uninspected: int) -> LineCounts:
     return LineCounts(
         begin=span.begin,
         end=span.end,
@@ -179,7 +179,7 @@ def _counts(span: Span, labels: Counter[str], missed: int) -> LineCounts:
         good=labels[GOOD],
         review=labels[REVIEW],
         defective={label: labels[label] for label in sorted(labels) if verdict_of(label) == "defect"},
-        not_inspected=missed,
+        not_inspected=uninspected,
     )
 
 
@@ -245,7 +245,7 @@ def _drift(scores: Mapping[datetime, HourScores], running: datetime) -> ScoreDri
     return find_drift([hour for at, hour in scores.items() if at >= begin], before)
 
 
-# === Stations and misses ===
+# === Stations and uninspected photographs ===
 
 
 def _quiet(days: Mapping[str, StationActivity], station: str | None, now: datetime) -> list[QuietStation]:
@@ -261,28 +261,30 @@ def _matching(
 ) -> Iterator[UninspectedPhotograph]:
     """Yields those since a time at the station, or at an unknown one."""
     for photograph in photographs:
-        if photograph.missed_at >= since and (station is None or photograph.station in (station, "")):
+        if photograph.at >= since and (station is None or photograph.station in (station, "")):
             yield photograph
 
 
 def _newest(
     unwritten: Iterable[UninspectedPhotograph], written: Iterable[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """Returns the last miss of each station, the newest first."""
+    """Returns the last uninspected photograph of each station, the newest first."""
     newest: dict[str, Mapping[str, Any]] = {}
-    for miss in (*written, *map(asdict, unwritten)):
-        known = newest.setdefault(miss["station"], miss)
-        if miss["missed_at"] >= known["missed_at"]:
-            newest[miss["station"]] = miss
-    ordered = sorted(newest.values(), key=lambda miss: miss["missed_at"], reverse=True)
+    for photograph in (*written, *map(asdict, unwritten)):
+        known = newest.setdefault(photograph["station"], photograph)
+        if photograph["at"] >= known["at"]:
+            newest[photograph["station"]] = photograph
+    ordered = sorted(newest.values(), key=lambda photograph: photograph["at"], reverse=True)
     return ordered[: line_queries.MAX_STATIONS]
 
 
-def _line_misses(missed: Iterable[Mapping[str, Any]], last_times: Mapping[str, datetime]) -> list[LineMiss]:
+def _line_uninspected(
+    uninspected: Iterable[Mapping[str, Any]], last_times: Mapping[str, datetime]
+) -> list[LastUninspected]:
     return [
-        LineMiss(
-            **{name: miss[name] for name in LineMiss.model_fields if name != "followed"},
-            followed=last_times.get(miss["station"], miss["missed_at"]) > miss["missed_at"],
+        LastUninspected(
+            **{name: photograph[name] for name in LastUninspected.model_fields if name != "followed"},
+            followed=last_times.get(photograph["station"], photograph["at"]) > photograph["at"],
         )
-        for miss in missed
+        for photograph in uninspected
     ]

@@ -21,10 +21,10 @@ class LineInspection(AnswerPart):
     threshold: float
 
 
-class LineMiss(AnswerPart):
+class LastUninspected(AnswerPart):
     """The last photograph of a station that was not inspected."""
 
-    missed_at: datetime
+    at: datetime
     station: str = Field(description="empty if not given, or the request could not be parsed that far")
     part_id: str | None
     status: int = Field(description="HTTP status")
@@ -109,7 +109,7 @@ class LineStatus(AnswerPart):
     station: str | None = Field(description="the requested station; null: all")
     stations: list[str] = Field(description="of the last week")
     last: LineInspection | None
-    misses: list[LineMiss] = Field(
+    uninspected: list[LastUninspected] = Field(
         description="the last one of each station in this shift and the twelve hours before; newest first"
     )
     shift: LineCounts | None = Field(description="null: the record cannot be read")

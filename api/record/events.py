@@ -69,7 +69,7 @@ def not_inspected_event(photograph: UninspectedPhotograph) -> str:
     facts = {name: getattr(photograph, name) for name in names}
     data = {"record_id": None, "url": None, "label": None, "verdict": "not_inspected", **facts}
     subject = f"stations/{_quoted(photograph.station)}/not_inspected"
-    return _wrap("not_inspected", photograph.station, subject, photograph.missed_at, data)
+    return _wrap("not_inspected", photograph.station, subject, photograph.at, data)
 
 
 def _facts(row: Row, public_url: str | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Queues events for other systems, in the transaction that stores the inspection, review or miss."""
+"""Queues events for other systems, in the transaction that stores what they are about."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Outbox:
 
     Events link to the pages at `public_url`.
 
-    An event and its inspection, review or miss are in one transaction: both are stored, or neither.
+    An event and what it is about are in one transaction: both are stored, or neither.
     """
 
     sinks: tuple[str, ...] = ()

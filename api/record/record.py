@@ -77,7 +77,7 @@ class Record:
     ) -> None:
         self.outbox = outbox
         self._engine = open_database(database_url(url, folder))
-        self.misses = UninspectedLog(self._engine, outbox=outbox)
+        self.uninspected = UninspectedLog(self._engine, outbox=outbox)
         self._folder, self._rules, self._retry_after_s = folder, rules, retry_after_s
         self.metrics, self._given_pictures = metrics, pictures
         self._failed_at: float | None = None
@@ -108,7 +108,7 @@ class Record:
             self._pictures, self._retention = pictures, retention
             self._writer = RecordWriter(self._engine, pictures, self.metrics, self.outbox, self._on_attempt)
             retention.start()
-            self.misses.start()
+            self.uninspected.start()
             self._failed_at = self.problem = None
             self.metrics.usable.set(True)
 
@@ -318,7 +318,7 @@ class Record:
             self._retention.close()
         if self._writer is not None:
             self._writer.close()
-        self.misses.close()
+        self.uninspected.close()
         self._readers.shutdown(wait=False)
         self._engine.dispose()
         if (files := files_of(self._engine)) is not None:

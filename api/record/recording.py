@@ -95,7 +95,7 @@ class Recording:
     def log_uninspected(self, photograph: UninspectedPhotograph) -> None:
         """Logs a photograph that was not inspected; does not wait for the database."""
         if self.record is not None:
-            self.record.misses.add(photograph)
+            self.record.uninspected.add(photograph)
             self.record.changes += 1
 
     async def change(self, entry: AuditEntry, make: Callable[[], None], revert: Callable[[], None]) -> None:

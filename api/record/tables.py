@@ -217,11 +217,11 @@ shadows = Table(
 )
 """Predictions of candidates in shadow mode."""
 
-misses = Table(
-    "misses",
+uninspected = Table(
+    "uninspected",
     metadata,
     Column("id", Identity, primary_key=True, autoincrement=True),
-    Column("missed_at", UtcDateTime, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
     Column("station", Text, nullable=False, doc="empty if unknown"),
     Column("part_id", Text),
     Column("client", Text, nullable=False, doc="name of the API key; empty without one"),
@@ -229,7 +229,7 @@ misses = Table(
     Column("code", Text, nullable=False),
     Column("detail", Text, nullable=False),
     Column("count", Integer, nullable=False, default=1, doc="photographs that this row counts"),
-    Index("misses_by_time", "missed_at"),
+    Index("uninspected_by_time", "at"),
     sqlite_autoincrement=True,
 )
 """Photographs that arrived and were not inspected."""

@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.database.database import write_transaction
 from api.record.outbox import Outbox
-from api.record.tables import misses
+from api.record.tables import uninspected
 from api.record.uninspected_photograph import UninspectedPhotograph
 
 BURST = 500
@@ -51,7 +51,7 @@ class UninspectedLog:
         self._committing = threading.Lock()
         self._due, self._ended = threading.Event(), threading.Event()
         self._failed = False
-        self._thread = threading.Thread(target=self._run, name="misses", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="uninspected", daemon=True)
 
     def start(self) -> None:
         """Starts the thread; the tables must exist."""
@@ -112,7 +112,7 @@ class UninspectedLog:
                 return
             try:
                 with write_transaction(self._engine) as connection:
-                    connection.execute(insert(misses), [asdict(photograph) for photograph in chosen])
+                    connection.execute(insert(uninspected), [asdict(photograph) for photograph in chosen])
                     self._outbox.enqueue_not_inspected(connection, chosen)
                     _delete_oldest(connection)
             except BaseException:
@@ -175,5 +175,5 @@ def _join(first: UninspectedPhotograph, later: UninspectedPhotograph) -> Uninspe
 
 
 def _delete_oldest(connection: Connection) -> None:
-    newest = connection.execute(select(func.max(misses.c.id))).scalar() or 0
-    connection.execute(delete(misses).where(misses.c.id <= newest - MAX_ROWS))
+    newest = connection.execute(select(func.max(uninspected.c.id))).scalar() or 0
+    connection.execute(delete(uninspected).where(uninspected.c.id <= newest - MAX_ROWS))

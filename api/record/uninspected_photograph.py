@@ -15,7 +15,7 @@ class UninspectedPhotograph:
         status: HTTP status of the answer.
         code: Code of the problem.
         detail: Its message.
-        missed_at: When it was rejected; the last time if there are several.
+        at: When it was rejected; the last time if there are several.
     """
 
     station: str
@@ -24,5 +24,5 @@ class UninspectedPhotograph:
     status: int
     code: str
     detail: str
-    missed_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
     count: int = 1

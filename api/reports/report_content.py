@@ -101,15 +101,15 @@ def read_content(connection: Connection, request: ReportRequest) -> ReportConten
     for one in sums:
         labels[one.label] += one.count
     if request.tag is not None:
-        missed = _count_refused(connection, filters)
+        uninspected = _count_refused(connection, filters)
     else:
-        missed = line_queries.count_uninspected(
+        uninspected = line_queries.count_uninspected(
             connection, request.span.begin, request.station, request.span.end
         )
     return ReportContent(
         request,
         labels,
-        missed,
+        uninspected,
         _rates(sums, request),
         query_statistics(connection, replace(filters, tag=None), request.language),
         _models(connection, filters, sums),

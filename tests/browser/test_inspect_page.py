@@ -244,7 +244,7 @@ def test_several_files_are_sent_two_at_once_and_stay_in_the_history(open_page, s
     expect(page.locator("#history .tag", has_text="Waiting")).to_have_count(4)
     service.predictor.gate.set()
     expect(page.locator("#progress p")).to_have_text("5 of 6 inspected")
-    expect(page.locator("#missed-count")).to_have_text("1 not inspected")
+    expect(page.locator("#uninspected-count")).to_have_text("1 not inspected")
     names = ["broken.jpg", *(name for name, _ in parts), "good.png"]
     assert page.locator("#history .name").all_inner_texts() == names
     inspected(page, "Defect: scratch")
@@ -319,8 +319,8 @@ def test_photographs_that_were_not_inspected_are_tried_again_together(visit, ser
     user.open()
     broken = "<img src=x onerror=alert(1)>.png"
     user.drop(("a.png", PART), ("b.png", GOOD_PART), (broken, BROKEN))
-    expect(page.locator("#missed-count")).to_have_text("3 not inspected")
-    expect(page.locator("#missed")).to_have_attribute("role", "alert")
+    expect(page.locator("#uninspected-count")).to_have_text("3 not inspected")
+    expect(page.locator("#uninspected")).to_have_attribute("role", "alert")
     expect(page).to_have_title("3 not inspected – Inspect")
     expect(page.locator("#reason")).to_contain_text("No response: the service is stopped or unreachable")
     page.get_by_role("button", name="Show next").click()
@@ -332,12 +332,12 @@ def test_photographs_that_were_not_inspected_are_tried_again_together(visit, ser
     user.screenshot("inspect-not-inspected")
     page.unroute("**/v1/predict*")
     page.get_by_role("button", name="Retry all").click()
-    expect(page.locator("#missed-count")).to_have_text("1 not inspected")
+    expect(page.locator("#uninspected-count")).to_have_text("1 not inspected")
     expect(page.locator("#progress p")).to_have_text("2 of 3 inspected")
     expect(page.locator("#history .name")).to_have_text([broken, "a.png", "b.png"])
     page.locator("#history button", has_text="a.png").click()
     inspected(page, "Defect: scratch")
-    expect(page.locator("#missed")).to_be_visible()
+    expect(page.locator("#uninspected")).to_be_visible()
     page.locator("#history button", has_text=broken).click()
     expect(page.locator("#reason")).to_contain_text(f"{broken} is not a complete PNG file")
     expect(page.locator("#history .error").first).to_contain_text("copy or take it again")
@@ -507,7 +507,7 @@ def test_page_fits_a_phone(open_page, service):
     user.screenshot("inspect-phone")
     user.drop(("IMG_20260004_093512.jpg", BROKEN))
     inspected(page, "Not inspected")
-    expect(page.locator("#missed")).to_be_in_viewport()
+    expect(page.locator("#uninspected")).to_be_in_viewport()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 

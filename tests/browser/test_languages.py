@@ -74,7 +74,7 @@ def test_an_inspected_photograph_is_described_in_german(visit, address):
     user = open_german(visit, address, "")
     user.drop(("part.png", encode_png(part_image())), ("broken.png", b"no picture"))
     page = user.page
-    expect(page.locator("#missed-count")).to_have_text("1 nicht geprüft")
+    expect(page.locator("#uninspected-count")).to_have_text("1 nicht geprüft")
     expect(page.locator("#word")).to_have_text("Fehler: scratch")
     expect(page.locator("#reason")).to_contain_text("Der Score 0,")
     assert english_texts(page) == []

@@ -11,9 +11,9 @@ from playwright.sync_api import Page, Route, expect
 from api.line.schemas import (
     ChartHour,
     DefectChart,
+    LastUninspected,
     LineCounts,
     LineInspection,
-    LineMiss,
     LineStatus,
     MeasureDistance,
     QuietStation,
@@ -89,9 +89,9 @@ def inspection(now, verdict="good", seconds=2, number=90210, **more):
     return LineInspection(**facts | more)
 
 
-def miss(now, seconds=4, **more):
+def uninspected(now, seconds=4, **more):
     facts = {
-        "missed_at": now - timedelta(seconds=seconds),
+        "at": now - timedelta(seconds=seconds),
         "station": "line3-cam1",
         "part_id": "A17-004712",
         "status": 422,
@@ -99,10 +99,10 @@ def miss(now, seconds=4, **more):
         "detail": "The file part.png ends too early: 41,200 bytes arrived. Expected a whole PNG.",
         "followed": False,
     }
-    return LineMiss(**facts | more)
+    return LastUninspected(**facts | more)
 
 
-def counts(now, hours, factor, missed=0):
+def counts(now, hours, factor, uninspected=0):
     return LineCounts(
         begin=(now - hours * HOUR).replace(minute=0, second=0),
         end=now + HOUR,
@@ -110,7 +110,7 @@ def counts(now, hours, factor, missed=0):
         good=factor * 1016,
         review=factor * 6,
         defective={"scratch": factor * 14, "dent": factor * 5, "stain": factor * 2},
-        not_inspected=missed,
+        not_inspected=uninspected,
     )
 
 
@@ -145,7 +145,7 @@ def normal_day(now):
         station=None,
         stations=["line3-cam1", "line3-cam2", "line4-top"],
         last=inspection(now),
-        misses=[],
+        uninspected=[],
         shift=counts(now, 7, 1),
         day=counts(now, 13, 2),
         chart=chart(now),
@@ -253,11 +253,11 @@ def test_the_last_verdict_fills_the_screen_above_the_last_defects(watch, line):
     expect(page.locator("#photograph")).to_be_hidden()
 
 
-def test_a_miss_fills_the_screen_until_it_is_acknowledged(watch, line):
+def test_an_uninspected_part_fills_the_screen_until_it_is_acknowledged(watch, line):
     page = watch().page
     alarm = page.locator("#alarm")
     expect(page.locator("#word")).to_have_text("GOOD")
-    line.update(misses=[miss(line.now)], shift=counts(line.now, 7, 1, missed=1))
+    line.update(uninspected=[uninspected(line.now)], shift=counts(line.now, 7, 1, uninspected=1))
     expect(alarm).to_be_visible()
     expect(page.locator("#alarm-word")).to_have_text("NOT INSPECTED")
     expect(page.locator("#alarm-part")).to_have_text("Part A17-004712")
@@ -271,23 +271,23 @@ def test_a_miss_fills_the_screen_until_it_is_acknowledged(watch, line):
     page.locator("#alarm-acknowledge").click()
     expect(alarm).to_be_hidden()
     expect(page.locator("#banner")).to_be_hidden()
-    expect(page.locator('[data-count="missed"] td').first).to_have_text("1")
+    expect(page.locator('[data-count="uninspected"] td').first).to_have_text("1")
     page.reload()
     expect(page.locator("#word")).to_have_text("GOOD")
     expect(alarm).to_be_hidden()
-    second = miss(line.now, 1, station="line4-top", part_id=None)
-    line.update(misses=[second, *line.status.misses], shift=counts(line.now, 7, 1, missed=2))
+    second = uninspected(line.now, 1, station="line4-top", part_id=None)
+    line.update(uninspected=[second, *line.status.uninspected], shift=counts(line.now, 7, 1, uninspected=2))
     expect(alarm).to_be_visible()
     expect(page.locator("#alarm-where")).to_have_text(re.compile(r"^\s*line4-top\s*$"))
 
 
 def test_a_banner_stays_after_the_station_inspects_again(watch, line):
     page = watch().page
-    line.update(misses=[miss(line.now, 5)], shift=counts(line.now, 7, 1, missed=3))
+    line.update(uninspected=[uninspected(line.now, 5)], shift=counts(line.now, 7, 1, uninspected=3))
     expect(page.locator("#alarm")).to_be_visible()
-    line.update(misses=[miss(line.now, 5, followed=True)])
+    line.update(uninspected=[uninspected(line.now, 5, followed=True)])
     expect(page.locator("#alarm-do")).to_contain_text("3 were not inspected")
-    line.update(misses=[miss(line.now, 60, followed=True)])
+    line.update(uninspected=[uninspected(line.now, 60, followed=True)])
     expect(page.locator("#alarm")).to_be_hidden()
     expect(page.locator("#banner-text")).to_have_text("3 NOT INSPECTED")
     expect(page).to_have_title("3 not inspected – Line")
@@ -297,7 +297,7 @@ def test_a_banner_stays_after_the_station_inspects_again(watch, line):
     line.update(shift=counts(line.now + 8 * HOUR, 7, 1))
     expect(page.locator("#shift-begin")).to_have_text("since 15:00")
     expect(page.locator("#alarm")).to_be_hidden()
-    line.update(misses=[miss(line.now, 9000)])
+    line.update(uninspected=[uninspected(line.now, 9000)])
     expect(page.locator("#alarm")).to_be_visible()
 
 
@@ -316,7 +316,7 @@ def test_a_lost_connection_and_missing_data_are_alarms(watch, line):
     line.update(**nothing, unavailable=message)
     expect(page.locator("#alarm-word")).to_have_text("NO DATA")
     expect(page.locator("#alarm-why")).to_have_text(message)
-    line.update(misses=[miss(line.now)])
+    line.update(uninspected=[uninspected(line.now)])
     expect(page.locator("#alarm-word")).to_have_text("NOT INSPECTED")
 
 
@@ -324,7 +324,9 @@ def test_a_lost_connection_and_missing_data_are_alarms(watch, line):
     ("size", "scheme"),
     [("tv", "dark"), ("small", "light"), ("tablet", "light"), ("phone", "dark"), ("landscape", "light")],
 )
-def test_unusual_rates_drift_silent_stations_and_misses_fit_every_screen(watch, line, size, scheme):
+def test_unusual_rates_drift_silent_stations_and_uninspected_parts_fit_every_screen(
+    watch, line, size, scheme
+):
     drift = ScoreDrift(now=-2.9, before=-4.3, least=0.9, towards="defective", hours=4)
     silent = [
         QuietStation(station="line4-top", last_at=line.now - timedelta(minutes=52), usual_gap_s=4.2),
@@ -362,7 +364,7 @@ def test_unusual_rates_drift_silent_stations_and_misses_fit_every_screen(watch, 
     )
     assert size_px > 12
     user.screenshot(f"line-{size}-{scheme}", full_page=scrolls)
-    line.update(misses=[miss(line.now)], shift=counts(line.now, 7, 1, missed=1))
+    line.update(uninspected=[uninspected(line.now)], shift=counts(line.now, 7, 1, uninspected=1))
     expect(page.locator("#alarm")).to_be_visible()
     assert page.locator("#alarm-panel").evaluate(
         "panel => panel.scrollHeight <= panel.clientHeight && panel.scrollWidth <= panel.clientWidth"
@@ -434,7 +436,7 @@ def test_the_real_service_is_displayed(visit, tmp_path, keys):
         page.locator("#alarm-acknowledge").click()
         expect(page.locator("#alarm")).to_be_hidden()
         expect(page.locator("#counts tbody td").first).to_have_text("1")
-        expect(page.locator('[data-count="missed"] td').first).to_have_text("1")
+        expect(page.locator('[data-count="uninspected"] td').first).to_have_text("1")
 
 
 def test_a_station_among_ten_thousand_is_searched_for(watch, line):

@@ -6,15 +6,15 @@ import { translate, translateCount } from "../shared/language.js";
 export class FailedBanner {
   /** Calls `onShow(entry)` to show a photograph, `onRetry(entries)` to inspect some again. */
   constructor({ onShow, onRetry }) {
-    this.bar = byId("missed");
+    this.bar = byId("uninspected");
     this.title = document.title;
     this.entries = [];
     this.displayed = null;
-    byId("missed-next").addEventListener("click", () => {
+    byId("uninspected-next").addEventListener("click", () => {
       this.displayed = this.entries[(this.entries.indexOf(this.displayed) + 1) % this.entries.length];
       onShow(this.displayed);
     });
-    byId("missed-retry").addEventListener("click", () => onRetry([...this.entries]));
+    byId("uninspected-retry").addEventListener("click", () => onRetry([...this.entries]));
   }
 
   /** Counts the failed `entries`; hidden for a single photograph, whose panel shows the failure. */
@@ -24,9 +24,9 @@ export class FailedBanner {
     const text = translateCount(count, "{count} not inspected", "{count} not inspected");
     this.bar.hidden = !count || entries.length < 2;
     document.title = count ? `${text} – ${this.title}` : this.title;
-    if (byId("missed-count").textContent === text) return; // screen readers announce every change
-    byId("missed-count").textContent = text;
-    byId("missed-hold").textContent = translateCount(
+    if (byId("uninspected-count").textContent === text) return; // screen readers announce every change
+    byId("uninspected-count").textContent = text;
+    byId("uninspected-hold").textContent = translateCount(
       count,
       "Hold this part: its condition is unknown.",
       "Hold these parts: their condition is unknown.",

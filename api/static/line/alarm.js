@@ -9,25 +9,25 @@ import { stationName } from "./format.js";
 const SEEN_NAME = "segdec.line.seen";
 const MIN_ALARM_S = 10; // minimum display time, even if the station inspects again at once
 const TITLES = {
-  missed: translate("NOT INSPECTED"),
+  uninspected: translate("NOT INSPECTED"),
   lost: translate("NO CONNECTION"),
   unread: translate("NO DATA"),
 };
 
-/** Misses acknowledged on this screen during the current shift; survives a reload. */
+/** Uninspected photographs acknowledged on this screen during the current shift; survives a reload. */
 class Acknowledged {
   constructor() {
     this.known = JSON.parse(sessionStorage.getItem(SEEN_NAME) ?? "{}");
   }
 
-  /** The acknowledged {count, misses} of a shift: their number, and the last one of each station. */
+  /** The acknowledged {count, uninspected} of a shift: their number, and the last one of each station. */
   of(shift) {
-    return this.known.shift === shift ? this.known : { count: 0, misses: {} };
+    return this.known.shift === shift ? this.known : { count: 0, uninspected: {} };
   }
 
-  add(shift, count, misses) {
-    const last = Object.fromEntries(misses.map((miss) => [miss.station, miss.missed_at]));
-    this.known = { shift, count, misses: last };
+  add(shift, count, uninspected) {
+    const last = Object.fromEntries(uninspected.map((part) => [part.station, part.at]));
+    this.known = { shift, count, uninspected: last };
     sessionStorage.setItem(SEEN_NAME, JSON.stringify(this.known));
   }
 }
@@ -43,11 +43,11 @@ export class Alarm {
     byId("alarm-key").addEventListener("click", onKey);
   }
 
-  /** Acknowledges the displayed misses. */
+  /** Acknowledges the displayed photographs. */
   acknowledge() {
     if (!this.status) return;
     const { shift, number } = shiftOf(this.status);
-    this.acknowledged.add(shift, number, this.status.misses);
+    this.acknowledged.add(shift, number, this.status.uninspected);
     this.tick(this.status, this.clock, this.trouble);
   }
 
@@ -61,7 +61,7 @@ export class Alarm {
     const acknowledged = this.acknowledged.of(shift);
     const open = Math.max(number - acknowledged.count, 0);
     const active = status ? this.active(acknowledged) : null;
-    this.kind = trouble ? "lost" : active ? "missed" : status?.unavailable ? "unread" : null;
+    this.kind = trouble ? "lost" : active ? "uninspected" : status?.unavailable ? "unread" : null;
     byId("alarm").hidden = !this.kind;
     byId("banner").hidden = Boolean(this.kind) || !open;
     document.body.dataset.alarm = this.kind ?? "";
@@ -71,37 +71,37 @@ export class Alarm {
     else if (open) this.fillBanner(open);
   }
 
-  /** The newest unacknowledged miss that is recent, or whose station has not inspected since. */
+  /** The newest unacknowledged photograph that is recent, or whose station has not inspected since. */
   active(acknowledged) {
-    const fresh = this.status.misses.filter((miss) => acknowledged.misses[miss.station] !== miss.missed_at);
-    return fresh.find((miss) => !miss.followed || this.clock.since(miss.missed_at) < MIN_ALARM_S) ?? null;
+    const fresh = this.status.uninspected.filter((part) => acknowledged.uninspected[part.station] !== part.at);
+    return fresh.find((part) => !part.followed || this.clock.since(part.at) < MIN_ALARM_S) ?? null;
   }
 
-  fill(miss, open) {
+  fill(part, open) {
     const { kind, trouble } = this;
     byId("alarm").dataset.kind = kind;
     setText(byId("alarm-word"), TITLES[kind]);
-    byId("alarm-acknowledge").hidden = kind !== "missed";
+    byId("alarm-acknowledge").hidden = kind !== "uninspected";
     byId("alarm-key").hidden = !trouble?.needsKey;
-    const texts = kind === "missed" ? this.ofMiss(miss, open) : this.ofTrouble(open);
+    const texts = kind === "uninspected" ? this.ofUninspected(part, open) : this.ofTrouble(open);
     for (const [name, text] of Object.entries(texts)) setText(byId(`alarm-${name}`), text);
   }
 
-  ofMiss(miss, open) {
-    const which = miss.part_id === null ? "" : translate("Part {part}", { part: miss.part_id });
-    const duration = formatDuration(this.clock.since(miss.missed_at));
-    const age = translate("{duration} ago, at {time}", { duration, time: this.clock.timeWithSeconds(miss.missed_at) });
+  ofUninspected(part, open) {
+    const which = part.part_id === null ? "" : translate("Part {part}", { part: part.part_id });
+    const duration = formatDuration(this.clock.since(part.at));
+    const age = translate("{duration} ago, at {time}", { duration, time: this.clock.timeWithSeconds(part.at) });
     const action = translateCount(
       open,
       "Hold the part: its condition is unknown.",
       "Hold the parts: {count} were not inspected. This is the latest one.",
     );
-    return { part: which, station: stationName(miss.station), do: action, why: photographText(miss.detail), age };
+    return { part: which, station: stationName(part.station), do: action, why: photographText(part.detail), age };
   }
 
   ofTrouble(open) {
     const { trouble, clock } = this;
-    const missed = translateCount(
+    const count = translateCount(
       open,
       "Before that, {count} was not inspected.",
       "Before that, {count} were not inspected.",
@@ -110,17 +110,17 @@ export class Alarm {
     return {
       part: trouble ? translate("since {time}", { time: clock.timeWithSeconds(trouble.since) }) : "",
       station: "",
-      do: open ? `${check} ${missed}` : check,
+      do: open ? `${check} ${count}` : check,
       why: trouble ? trouble.message : this.status.unavailable,
       age: trouble ? translate("for {duration}", { duration: formatDuration((clock.now - trouble.since) / 1000) }) : "",
     };
   }
 
   fillBanner(open) {
-    const last = this.status.misses[0];
+    const last = this.status.uninspected[0];
     setText(byId("banner-text"), translateCount(open, "{count} NOT INSPECTED", "{count} NOT INSPECTED"));
     if (!last) return setText(byId("banner-last"), "");
-    const where = `${stationName(last.station)}, ${this.clock.time(last.missed_at)}`;
+    const where = `${stationName(last.station)}, ${this.clock.time(last.at)}`;
     const text = last.part_id
       ? translate("Last: part {part}, {where}. {reason}", { part: last.part_id, where, reason: photographText(last.detail) })
       : translate("Last: {where}. {reason}", { where, reason: photographText(last.detail) });
@@ -132,9 +132,9 @@ function notInspected(count) {
   return translateCount(count, "{count} not inspected", "{count} not inspected");
 }
 
-/** The key of shift and station of a response, and its number of misses. */
+/** The key of shift and station of a response, and its number of uninspected photographs. */
 function shiftOf(status) {
   if (!status) return { shift: "", number: 0 };
-  const { shift, misses, station } = status;
-  return { shift: `${shift?.begin ?? "unread"} ${JSON.stringify(station)}`, number: shift?.not_inspected ?? misses.length };
+  const { shift, uninspected, station } = status;
+  return { shift: `${shift?.begin ?? "unread"} ${JSON.stringify(station)}`, number: shift?.not_inspected ?? uninspected.length };
 }

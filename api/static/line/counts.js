@@ -9,7 +9,7 @@ const ROWS = {
   good: (counts) => counts.good,
   review: (counts) => counts.review,
   defective: (counts) => sum(counts.defective),
-  missed: (counts) => counts.not_inspected,
+  uninspected: (counts) => counts.not_inspected,
 };
 const MAX_CLASSES = 4;
 const DAY_SIZE = 0.65; // of a count of the day, relative to that of the shift

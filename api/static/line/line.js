@@ -81,7 +81,7 @@ function tick() {
   if (!alarm.kind) sirenAt = -Infinity;
   else if (performance.now() - sirenAt > SIREN_INTERVAL_MS) {
     sirenAt = performance.now();
-    sounds.play("missed");
+    sounds.play("uninspected");
   }
 }
 

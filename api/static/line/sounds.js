@@ -7,7 +7,7 @@ const PARAMETER = "sound";
 const VOLUME = 0.35;
 const SOUNDS = {
   defect: [[392, 0.18], [0, 0.05], [262, 0.4]],
-  missed: [[880, 0.2], [587, 0.2], [880, 0.2], [587, 0.2], [880, 0.2], [587, 0.2], [880, 0.2], [587, 0.4]],
+  uninspected: [[880, 0.2], [587, 0.2], [880, 0.2], [587, 0.2], [880, 0.2], [587, 0.2], [880, 0.2], [587, 0.4]],
 };
 
 export class Sounds {
@@ -46,7 +46,7 @@ export class Sounds {
     this.button.setAttribute("aria-pressed", String(this.enabled));
   }
 
-  /** Plays `defect` or `missed` if sounds are on. */
+  /** Plays `defect` or `uninspected` if sounds are on. */
   play(name) {
     if (!this.enabled || this.context?.state !== "running") return;
     let at = this.context.currentTime + 0.02;

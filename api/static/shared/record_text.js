@@ -16,9 +16,9 @@ export function verdictText(label) {
   return VERDICTS[label] ?? label;
 }
 
-/** The colour scheme of a verdict: good, review, defect or missed. */
+/** The colour scheme of a verdict: good, review, defect or uninspected. */
 export function verdictKind(label) {
-  return { good: "good", review: "review", unsure: "review", [NOT_INSPECTED]: "missed" }[label] ?? "defect";
+  return { good: "good", review: "review", unsure: "review", [NOT_INSPECTED]: "uninspected" }[label] ?? "defect";
 }
 
 export function scoreText(score) {

@@ -17,7 +17,7 @@ NOON = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 
 
 class Day:
-    """A record of inspections and misses."""
+    """A record of inspections and uninspected photographs."""
 
     def __init__(self, engine):
         self.engine, self._ids = engine, itertools.count(1)
@@ -28,11 +28,11 @@ class Day:
         stock(self.engine, [row])
         return record_id
 
-    def miss(self, station, at, part_id=None):
+    def leave_out(self, station, at, part_id=None):
         with write_transaction(self.engine) as connection:
-            row = {"missed_at": at, "station": station, "client": "", "status": 422}
+            row = {"at": at, "station": station, "client": "", "status": 422}
             row |= {"code": "truncated_image", "detail": "It ends.", "part_id": part_id}
-            connection.execute(insert(tables.misses), row)
+            connection.execute(insert(tables.uninspected), row)
 
     def read(self, state):
         with self.engine.connect() as connection:
@@ -47,27 +47,31 @@ def test_the_last_inspection_and_the_counts_of_today(engine):
     day = Day(engine)
     day.inspect("a", "good", NOON - timedelta(days=1))
     day.inspect("b", "scratch", NOON - timedelta(hours=2), "B1")
-    day.miss("b", NOON - timedelta(days=2))
-    day.miss("b", NOON)
+    day.leave_out("b", NOON - timedelta(days=2))
+    day.leave_out("b", NOON)
     state = LineStateReader(UTC, lambda: NOON)
     first = day.read(state)
-    assert counts(first) == {None: {"defect": 1, "missed": 1}, "a": {}, "b": {"defect": 1, "missed": 1}}
+    assert counts(first) == {
+        None: {"defect": 1, "uninspected": 1},
+        "a": {},
+        "b": {"defect": 1, "uninspected": 1},
+    }
     assert (first["a"].last["label"], first["b"].last["part_id"]) == ("good", "B1")
     assert first[None].last["station"] == "b"
     number = day.inspect("a", "review", NOON)
     day.inspect("", "good", NOON)
-    day.miss("c", NOON)
+    day.leave_out("c", NOON)
     second = day.read(state)
     today = counts(second)
-    assert today[None] == {"defect": 1, "review": 1, "good": 1, "missed": 2}
-    assert (today["a"], today["c"]) == ({"review": 1}, {"missed": 1})
+    assert today[None] == {"defect": 1, "review": 1, "good": 1, "uninspected": 2}
+    assert (today["a"], today["c"]) == ({"review": 1}, {"uninspected": 1})
     assert (second["a"].last["id"], second[None].last["station"], second["c"].last) == (number, "", None)
     assert second[None].inspected == 3
-    assert (second["a"].missed, second["b"].missed["missed_at"]) == (None, NOON)
-    assert second[None].missed["station"] == "c"
-    day.miss("c", NOON, "C2")
+    assert (second["a"].uninspected, second["b"].uninspected["at"]) == (None, NOON)
+    assert second[None].uninspected["station"] == "c"
+    day.leave_out("c", NOON, "C2")
     third = day.read(state)
-    assert (third["c"].missed["part_id"], third["b"].missed) == ("C2", second["b"].missed)
+    assert (third["c"].uninspected["part_id"], third["b"].uninspected) == ("C2", second["b"].uninspected)
 
 
 def test_a_photograph_kept_for_review_is_not_the_last_inspection(engine):
@@ -89,13 +93,16 @@ def test_a_day_begins_at_midnight_of_its_zone(engine):
     state = LineStateReader(zone, lambda: now)
     for minutes in (-20, -1, 1, 20, 40):
         day.inspect("a", "good", midnight + timedelta(minutes=minutes))
-        day.miss("a", midnight + timedelta(minutes=minutes))
-    assert counts(day.read(state))["a"] == {"good": 5, "missed": 5}
+        day.leave_out("a", midnight + timedelta(minutes=minutes))
+    assert counts(day.read(state))["a"] == {"good": 5, "uninspected": 5}
     now = midnight + timedelta(hours=1)
-    assert counts(day.read(state)) == {None: {"good": 3, "missed": 3}, "a": {"good": 3, "missed": 3}}
+    assert counts(day.read(state)) == {
+        None: {"good": 3, "uninspected": 3},
+        "a": {"good": 3, "uninspected": 3},
+    }
     now = midnight + timedelta(days=1)
     assert counts(day.read(state)) == {None: {}, "a": {}}
-    assert day.read(state)["a"].missed is None
+    assert day.read(state)["a"].uninspected is None
 
 
 @sqlite_only
@@ -105,10 +112,10 @@ def test_the_number_of_stations_is_bounded(engine, monkeypatch):
     day.read(state)
     for station in "abcd":
         day.inspect(station, "good", NOON)
-        day.miss(station, NOON)
-    day.miss("e", NOON)
+        day.leave_out(station, NOON)
+    day.leave_out("e", NOON)
     states = day.read(state)
-    assert counts(states)[None] == {"good": 4, "missed": 5}
+    assert counts(states)[None] == {"good": 4, "uninspected": 5}
     assert set(states) == {None, "a", "b"}
     assert set(day.read(LineStateReader(UTC, lambda: NOON))) == {None, "c", "d"}  # the newest
 

@@ -79,7 +79,7 @@ def test_nodes_show_the_line_are_read_only_and_bad_without_the_record(running):
             for name in ("Verdict", "NotInspectedCode"):
                 await wait_until(client, f"all/{name}", (None, "BadWaitingForInitialData"))
             number = running.day.inspect("line 3", "scratch", NOW, "A17")
-            running.day.miss("line 3", NOW, "A18")
+            running.day.leave_out("line 3", NOW, "A18")
             shown = await wait_until(client, "stations/line 3/RecordId", (number, "Good"))
             assert shown.SourceTimestamp == NOW
             for path in ("all", "stations/line 3"):
@@ -108,7 +108,7 @@ def test_nodes_show_the_line_are_read_only_and_bad_without_the_record(running):
             await admin.connect()
         async with asyncio.timeout(60), Client(running.url) as client:
             with write_transaction(running.day.engine) as connection:
-                metadata.tables["misses"].drop(connection)
+                metadata.tables["uninspected"].drop(connection)
             await wait_until(client, "all/Verdict", (None, "BadNoCommunication"))
             await wait_for_heartbeats(client, 1)
 

@@ -65,8 +65,8 @@ def test_the_event_of_an_inspection(sender, tmp_path, part):
 def test_the_event_of_a_photograph_that_is_not_inspected(sender, tmp_path):
     answer = sender.post(QUERY, content=b"no picture", headers=PNG)
     (event,) = events(tmp_path, 1)
-    missed_at = sender.get("/v1/line").json()["misses"][0]["missed_at"]
-    assert datetime.fromisoformat(event.pop("time")) == datetime.fromisoformat(missed_at)
+    at = sender.get("/v1/line").json()["uninspected"][0]["at"]
+    assert datetime.fromisoformat(event.pop("time")) == datetime.fromisoformat(at)
     assert len(event.pop("id")) == 36
     assert event == {
         "specversion": "1.0",

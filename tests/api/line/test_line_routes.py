@@ -25,8 +25,8 @@ def inspect(client, body, query="", **headers):
     return client.post(f"/v1/inspect{query}", content=body, headers={**PNG, **headers})
 
 
-def missed(client, query=""):
-    return [(miss["station"], miss["part_id"], miss["code"]) for miss in line(client, query)["misses"]]
+def uninspected(client, query=""):
+    return [(one["station"], one["part_id"], one["code"]) for one in line(client, query)["uninspected"]]
 
 
 def test_the_status_after_inspections(recorder, part):
@@ -53,27 +53,27 @@ REJECTED = [
 ]
 
 
-def test_rejected_requests_are_misses(make_app, folder):
+def test_rejected_requests_are_uninspected(make_app, folder):
     app = make_app(record="required", record_folder=folder, max_body_bytes=1_000)
     with ServiceClient(app) as client:
         for count, (query, body, status, expected) in enumerate(REJECTED, 1):
             assert inspect(client, body, query).status_code == status
             found = line(client)
-            assert missed(client)[0] == expected
-            assert found["misses"][0]["status"] == status and found["misses"][0]["detail"]
+            assert uninspected(client)[0] == expected
+            assert found["uninspected"][0]["status"] == status and found["uninspected"][0]["detail"]
             assert (found["shift"]["inspected"], found["shift"]["not_inspected"]) == (0, count)
-            assert found["last"] is None and not found["misses"][0]["followed"]
+            assert found["last"] is None and not found["uninspected"][0]["followed"]
 
 
-def test_a_photograph_unlike_those_of_the_training_is_a_miss(recorder, predictor, grey_training):
+def test_a_photograph_unlike_those_of_the_training_is_uninspected(recorder, predictor, grey_training):
     like, black = know_training(predictor, grey_training)
     assert inspect(recorder, like, "?station=a&part_id=7").json()["decision"]["label"] == "good"
     answer = inspect(recorder, black, "?station=a&part_id=8")
     assert (answer.status_code, answer.json()["code"]) == (422, "unlike_training")
     status = line(recorder)
-    (miss,) = status["misses"]
-    assert (miss["station"], miss["part_id"], miss["code"]) == ("a", "8", "unlike_training")
-    assert miss["detail"].startswith("The photograph is black or almost black (lamp off, lens cap).")
+    (photograph,) = status["uninspected"]
+    assert (photograph["station"], photograph["part_id"], photograph["code"]) == ("a", "8", "unlike_training")
+    assert photograph["detail"].startswith("The photograph is black or almost black (lamp off, lens cap).")
     assert (status["shift"]["good"], status["shift"]["not_inspected"]) == (1, 1)
     assert status["last"]["part_id"] == "7"
 
@@ -87,10 +87,10 @@ def test_a_photograph_unlike_those_of_the_training_may_be_a_warning(
         answer = inspect(client, black)
         assert answer.status_code == 200
         assert answer.json()["warnings"] == ["unlike_training: black or almost black (lamp off, lens cap)"]
-        assert missed(client) == []
+        assert uninspected(client) == []
 
 
-def test_a_photograph_of_another_surface_is_a_miss_or_a_warning(
+def test_a_photograph_of_another_surface_is_uninspected_or_a_warning(
     make_app, folder, predictor, surface_training
 ):
     like, _ = know_training(predictor, surface_training)
@@ -101,7 +101,7 @@ def test_a_photograph_of_another_surface_is_a_miss_or_a_warning(
         predictor.surface = np.array([0.11, 0.3], np.float32)
         answer = inspect(client, like)
         assert (answer.status_code, answer.json()["code"]) == (422, "unlike_training")
-        assert reason in answer.json()["detail"] and missed(client)[0][2] == "unlike_training"
+        assert reason in answer.json()["detail"] and uninspected(client)[0][2] == "unlike_training"
         metrics = client.get("/metrics").text
         assert 'segdec_training_distance_count{measure="surface",model="unnamed",version="0"} 2.0' in metrics
     with ServiceClient(make_app(record="off", unlike_training="warn")) as client:
@@ -136,15 +136,15 @@ def test_photographs_unlike_those_of_the_training_are_counted_and_reported(
     assert event["type"] == ("segdec.inspected" if found is None else "segdec.not_inspected")
 
 
-def test_a_miss_names_the_part_in_the_body(recorder, part):
+def test_an_uninspected_photograph_names_the_part_in_the_body(recorder, part):
     body = {"image": {"b64": base64.b64encode(part[:-20]).decode()}, "station": "a", "part_id": "7"}
     assert recorder.post("/v1/inspect", json=body).status_code == 422
     form = {"files": {"file": b"x"}, "data": {"station": "b"}}
     assert recorder.post("/v1/models/unnamed/inspect", **form).status_code == 422
-    assert {(station, number) for station, number, _ in missed(recorder)} == {("a", "7"), ("b", None)}
+    assert {(station, number) for station, number, _ in uninspected(recorder)} == {("a", "7"), ("b", None)}
 
 
-def test_a_request_beyond_the_rate_limit_is_a_miss(make_app, folder, part):
+def test_a_request_beyond_the_rate_limit_is_uninspected(make_app, folder, part):
     app = make_app(record="required", record_folder=folder, rate_limit=0.001, rate_burst=2)
     with ServiceClient(app) as client:
         assert [inspect(client, part, "?station=a").status_code for _ in range(3)] == [200, 200, 429]
@@ -155,12 +155,12 @@ def test_a_request_beyond_the_rate_limit_is_a_miss(make_app, folder, part):
 def wait_for_rows(folder, count):
     with closing(sqlite3.connect(folder / "record.db")) as database:
         database.row_factory = sqlite3.Row
-        while len(rows := database.execute("SELECT * FROM misses").fetchall()) < count:
+        while len(rows := database.execute("SELECT * FROM uninspected").fetchall()) < count:
             time.sleep(0.01)
     return rows
 
 
-def test_a_request_without_a_key_is_not_a_miss(make_app, folder, part, role_keys):
+def test_a_request_without_a_key_is_not_recorded_as_uninspected(make_app, folder, part, role_keys):
     secrets, files = role_keys
     with ServiceClient(make_app(record="required", record_folder=folder, **files)) as client:
         assert inspect(client, part, "?station=a").status_code == 401

@@ -38,11 +38,11 @@ class Line:
         row |= {"part_id": f"part {number}", "log_odds": -4.0 if label == "good" else 4.0}
         return row | (columns or {})
 
-    def miss(self, minutes, station="a", part_id="x", count=1):
+    def leave_out(self, minutes, station="a", part_id="x", count=1):
         """Logs photographs that were not inspected."""
         problem = 422, "truncated_image", "It ends too early."
-        missed_at = NOW - timedelta(minutes=minutes)
-        self.record.misses.add(UninspectedPhotograph(station, part_id, "", *problem, missed_at, count))
+        at = NOW - timedelta(minutes=minutes)
+        self.record.uninspected.add(UninspectedPhotograph(station, part_id, "", *problem, at, count))
 
     def status(self, station=None):
         return asyncio.run(self._monitor.status(station, NOW))
@@ -58,7 +58,9 @@ def line(database_url, tmp_path):
 @sqlite_only
 def test_the_status_of_an_empty_record(line):
     status = line.status()
-    assert status.last is None and status.misses == status.defects == status.quiet == status.stations == []
+    assert (
+        status.last is None and status.uninspected == status.defects == status.quiet == status.stations == []
+    )
     assert status.shift.begin == datetime(2026, 1, 15, 5, 30, tzinfo=UTC)
     assert status.day.begin == datetime(2026, 1, 14, 23, tzinfo=UTC)
     assert status.chart.centre is status.drift is status.unavailable is None
@@ -88,54 +90,54 @@ def test_counts_of_the_shift_and_the_day(line):
 
 
 @sqlite_only
-def test_a_miss_is_unresolved_until_its_station_inspects_again(line):
+def test_an_uninspected_photograph_is_unresolved_until_its_station_inspects_again(line):
     line.add((9, "good"), (8, "good", {"station": "b"}))
-    line.miss(5, part_id="lost")
+    line.leave_out(5, part_id="lost")
     line.add((4, "good", {"station": "b"}))
     for station in (None, "a"):
         status = line.status(station)
-        (miss,) = status.misses
-        assert (miss.station, miss.part_id, miss.followed) == ("a", "lost", False)
+        (photograph,) = status.uninspected
+        assert (photograph.station, photograph.part_id, photograph.followed) == ("a", "lost", False)
         assert status.shift.not_inspected == status.day.not_inspected == 1
-    assert line.status("b").misses == [] and line.status("b").shift.not_inspected == 0
+    assert line.status("b").uninspected == [] and line.status("b").shift.not_inspected == 0
     line.add((3, "dent"))
-    assert line.status().misses[0].followed
+    assert line.status().uninspected[0].followed
     assert line.status().shift.not_inspected == 1
 
 
 @sqlite_only
-def test_a_miss_of_an_unknown_station_is_resolved_by_any_station(line):
-    line.miss(5, station="")
+def test_an_uninspected_photograph_of_an_unknown_station_is_resolved_by_any_station(line):
+    line.leave_out(5, station="")
     line.add((4, "good", {"station": "b"}))
-    assert not line.status("a").misses[0].followed
-    assert line.status("b").misses[0].followed and line.status().misses[0].followed
+    assert not line.status("a").uninspected[0].followed
+    assert line.status("b").uninspected[0].followed and line.status().uninspected[0].followed
 
 
-def test_misses_in_the_database_and_in_memory_are_combined(line):
-    line.miss(100, part_id="old")
-    line.miss(90, station="b", part_id="its own")
-    line.miss(300, station="c", part_id="of the shift before")
-    line.miss(170 + 12 * 60 + 1, station="d", part_id="of yesterday")
-    line.record.misses.write()
-    line.miss(1, part_id="new", count=3)
+def test_uninspected_photographs_in_the_database_and_in_memory_are_combined(line):
+    line.leave_out(100, part_id="old")
+    line.leave_out(90, station="b", part_id="its own")
+    line.leave_out(300, station="c", part_id="of the shift before")
+    line.leave_out(170 + 12 * 60 + 1, station="d", part_id="of yesterday")
+    line.record.uninspected.write()
+    line.leave_out(1, part_id="new", count=3)
     status = line.status()
     shown = [("a", "new"), ("b", "its own"), ("c", "of the shift before")]
-    assert [(miss.station, miss.part_id) for miss in status.misses] == shown
+    assert [(one.station, one.part_id) for one in status.uninspected] == shown
     assert (status.shift.not_inspected, status.day.not_inspected) == (5, 6)
 
 
 @sqlite_only
-def test_misses_in_memory_are_shown_during_an_outage_of_the_database(line):
+def test_uninspected_photographs_in_memory_are_shown_during_an_outage_of_the_database(line):
     line.add((9, "good"))
 
     @event.listens_for(line.record._engine, "begin", insert=True)
     def fail(_):
         raise OSError("gone")
 
-    line.miss(1, part_id="lost")
+    line.leave_out(1, part_id="lost")
     status = line.status()
     assert status.unavailable.startswith("The record cannot be used now")
-    assert [miss.part_id for miss in status.misses] == ["lost"] and not status.misses[0].followed
+    assert [one.part_id for one in status.uninspected] == ["lost"] and not status.uninspected[0].followed
     assert status.last is status.shift is status.chart is None
 
 

@@ -150,9 +150,9 @@ def test_the_report_of_a_candidate_reads_indexes(connection):
 @pytest.mark.parametrize("station", [None, "a"])
 def test_the_status_of_the_line_scans_no_table(connection, station):
     plan = ShiftPlan([time(6, 30), time(14, 30)], ZoneInfo("UTC"))
-    line = LineMonitor(Mock(misses=UninspectedLog(connection.engine)), plan)
+    line = LineMonitor(Mock(uninspected=UninspectedLog(connection.engine)), plan)
     plans = explain(connection, line._query, station, NOW)
-    scans = re.compile(r"SCAN (inspections|pictures|hours|misses)")
+    scans = re.compile(r"SCAN (inspections|pictures|hours|uninspected)")
     scanned = [statement for statement, plan in plans.items() if any(map(scans.match, plan))]
     end = "label != 'not_inspected' ORDER BY inspections.id DESC"
     newest = [one for one in plans if end in one]

@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.database.database import write_transaction
 from api.record import uninspected_log
-from api.record.tables import misses
+from api.record.tables import uninspected
 from api.record.uninspected_log import UninspectedLog
 from api.record.uninspected_photograph import UninspectedPhotograph
 from tests.api.record.databases import sqlite_only
@@ -30,25 +30,25 @@ def log(engine, clock, monkeypatch):
     return UninspectedLog(engine, clock)
 
 
-def miss(number, station="a"):
-    missed_at = BEGUN + timedelta(seconds=number)
-    return UninspectedPhotograph(station, f"part {number}", "", 422, "truncated_image", "It ends.", missed_at)
+def photograph(number, station="a"):
+    at = BEGUN + timedelta(seconds=number)
+    return UninspectedPhotograph(station, f"part {number}", "", 422, "truncated_image", "It ends.", at)
 
 
 def rows(engine):
-    columns = (misses.c.station, misses.c.part_id, misses.c.count)
+    columns = (uninspected.c.station, uninspected.c.part_id, uninspected.c.count)
     with engine.connect() as connection:
-        return [tuple(row) for row in connection.execute(select(*columns).order_by(misses.c.id))]
+        return [tuple(row) for row in connection.execute(select(*columns).order_by(uninspected.c.id))]
 
 
 def unwritten(log):
     with log.unwritten() as known:
-        return [(miss.station, miss.part_id, miss.count) for miss in known]
+        return [(one.station, one.part_id, one.count) for one in known]
 
 
-def test_a_miss_is_in_memory_until_it_is_written(log, engine):
+def test_an_uninspected_photograph_is_in_memory_until_it_is_written(log, engine):
     for number in range(3):
-        log.add(miss(number))
+        log.add(photograph(number))
     expected = [("a", f"part {number}", 1) for number in range(3)]
     assert unwritten(log) == expected and rows(engine) == []
     log.write()
@@ -56,10 +56,10 @@ def test_a_miss_is_in_memory_until_it_is_written(log, engine):
 
 
 @sqlite_only
-def test_many_misses_of_a_station_share_a_row(log, engine, clock):
+def test_many_photographs_of_a_station_share_a_row(log, engine, clock):
     for number in range(100):
-        log.add(miss(number))
-    log.add(miss(100, "b"))
+        log.add(photograph(number))
+    log.add(photograph(100, "b"))
     log.write()
     assert rows(engine) == [("a", f"part {number}", 1) for number in range(5)]
     assert unwritten(log) == [("a", "part 99", 95), ("b", "part 100", 1)]
@@ -71,24 +71,24 @@ def test_many_misses_of_a_station_share_a_row(log, engine, clock):
 
 
 @sqlite_only
-def test_misses_in_memory_are_bounded(log, monkeypatch):
+def test_photographs_in_memory_are_bounded(log, monkeypatch):
     monkeypatch.setattr(uninspected_log, "MAX_WAITING", 10)
     for number in range(100):
-        log.add(miss(number, station=f"station {number}"))
+        log.add(photograph(number, station=f"station {number}"))
     known = unwritten(log)
     assert len(known) == 11 and sum(count for *_, count in known) == 100
     assert known[-1] == ("", "part 99", 90)
 
 
 @sqlite_only
-def test_misses_wait_for_a_failing_database(log, engine, monkeypatch):
+def test_photographs_wait_for_a_failing_database(log, engine, monkeypatch):
     def come_and_fail(_):
         for number in (2, 3, 4):
-            log.add(miss(number))
+            log.add(photograph(number))
         raise SQLAlchemyError("gone")
 
     log._rows = 1.0
-    log.add(miss(0)), log.add(miss(1))  # the second one is in the group that shares a row
+    log.add(photograph(0)), log.add(photograph(1))  # the second one is in the group that shares a row
     log._rows = 2.0
     with monkeypatch.context() as broken:
         broken.setattr(uninspected_log, "write_transaction", come_and_fail)
@@ -104,7 +104,7 @@ def test_misses_wait_for_a_failing_database(log, engine, monkeypatch):
 def test_the_oldest_rows_are_deleted(log, engine, monkeypatch):
     monkeypatch.setattr(uninspected_log, "MAX_ROWS", 3)
     for number in range(5):
-        log.add(miss(number))
+        log.add(photograph(number))
     log.write()
     assert [part for _, part, _ in rows(engine)] == ["part 2", "part 3", "part 4"]
 
@@ -122,7 +122,7 @@ def test_the_writer_survives_an_unexpected_error(log, engine, monkeypatch):
     monkeypatch.setattr(uninspected_log, "write_transaction", fail_once)
     monkeypatch.setattr(uninspected_log, "RETRY_S", 0.0)
     log.start()
-    log.add(miss(0))
+    log.add(photograph(0))
     assert failed.wait(20)
     while unwritten(log):
         threading.Event().wait(0.01)

@@ -12,7 +12,7 @@ from sqlalchemy import insert
 from api.database.database import migrate, open_database, write_transaction
 from api.messages.language import find_language
 from api.record.shifts import ShiftPlan
-from api.record.tables import changed_settings, misses
+from api.record.tables import changed_settings, uninspected
 from api.reports import report_command, report_content, report_text
 from api.reports.excel_report import write_excel
 from api.reports.pdf_report import write_pdf
@@ -49,9 +49,9 @@ def fill(engine):
     refused = {"label": "not_inspected", "details": '{"lot": "L0"}', "inspected_at": NOON}
     refused |= dict.fromkeys(("draw", "draw_probability", "draw_reason"))
     stock(engine, [*rows, make_row(99, **refused)])
-    missed = {"missed_at": NOON, "station": "", "client": "", "status": 422, "code": "x", "detail": "x"}
+    left_out = {"at": NOON, "station": "", "client": "", "status": 422, "code": "x", "detail": "x"}
     with write_transaction(engine) as connection:
-        connection.execute(insert(misses), [missed, {**missed, "missed_at": NOON + timedelta(days=1)}])
+        connection.execute(insert(uninspected), [left_out, {**left_out, "at": NOON + timedelta(days=1)}])
 
 
 def read(engine, kind, at=NOON, **filters):

@@ -76,7 +76,7 @@ def test_pages_of_other_origins_inspect_and_change_nothing(recorder, part, heade
         assert problem(answer) == (403, "cross_site")
     assert recorder.get("/v1/records", headers=headers).json()["records"] == []
     line = recorder.get("/v1/line").json()
-    assert (line["misses"], line["shift"]["not_inspected"]) == ([], 0)
+    assert (line["uninspected"], line["shift"]["not_inspected"]) == ([], 0)
     assert 'segdec_rejections_total{reason="cross_site"} 9.0' in recorder.get("/metrics").text
 
 
