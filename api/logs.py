@@ -8,10 +8,10 @@ import warnings
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from api.settings import LogFormat, Settings
+from api.http.settings import LogFormat, ServerSettings
 
 
-def configure_logging(settings: Settings) -> None:
+def configure_logging(settings: ServerSettings) -> None:
     """Gives the records of the service, the server, Python's warnings and all libraries one format.
 
     The entry point calls it before packages configure their own logging. `uvicorn.Config` has to be given

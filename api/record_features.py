@@ -14,11 +14,12 @@ from api.labelling.sam_model import SamModel
 from api.labelling.sam_segmenter import SamSegmenter
 from api.line.line_status import LineMonitor
 from api.metrics import Metrics
+from api.record.current_settings import CurrentSettings
 from api.record.outbox import Outbox
 from api.record.record import Record
 from api.record.record_metrics import RecordMetrics
-from api.record.record_settings import RecordSettings
 from api.record.recording import Recording, open_picture_store
+from api.record.settings import RecordSettings
 from api.record.shifts import ShiftPlan
 from api.record.storage.retention import RetentionRules
 from api.reports.scheduled_reports import ReportSchedule, ScheduledReports
@@ -56,7 +57,7 @@ class RecordFeatures:
             open_picture_store(settings.record_pictures),
         )
         self.line = LineMonitor(self.record, ShiftPlan.from_settings(settings))
-        self.settings = RecordSettings(settings, self.record, self._apply)
+        self.settings = CurrentSettings(settings, self.record, self._apply)
         self.recording = Recording(settings.record, self.record, self.settings)
         self.reports: ScheduledReports | None = None
         if settings.report_schedule:
@@ -68,7 +69,7 @@ class RecordFeatures:
         self.open_photographs = OpenPhotographs()
         self._tasks: list[asyncio.Task[None]] = []
 
-    def _apply(self, changed: Settings) -> None:
+    def _apply(self, changed: RecordSettings) -> None:
         self.record.set_rules(RetentionRules.from_settings(changed))
         self.line.plan = ShiftPlan.from_settings(changed)
         self._receivers.set_zone(self.line.plan.zone)

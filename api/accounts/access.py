@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 
 from api.accounts.keys import Keyring, has_key
+from api.accounts.settings import AccountSettings
 from api.addresses import is_loopback
 from api.errors import RequestError
 from api.http.callers import SAFE_METHODS
 from api.roles import Role, includes, key_role_for
-from api.settings import Settings
 
 if TYPE_CHECKING:
     from api.accounts.sessions import Session
@@ -44,7 +44,7 @@ class AccessControl:
     """
 
     def __init__(
-        self, settings: Settings, keyring: Keyring, find_record: Callable[[], "Record | None"]
+        self, settings: AccountSettings, keyring: Keyring, find_record: Callable[[], "Record | None"]
     ) -> None:
         self.keyring = keyring
         is_published = settings.public_url is not None or bool(settings.allowed_hosts)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from starlette.datastructures import Headers
 
+from api.accounts.settings import AccountSettings
 from api.errors import RequestError
 from api.roles import KEY_RANKS, KeyRole, key_includes
-from api.settings import Settings
 from segdec.errors import ConfigError
 
 ALLOWED_ACTIONS = {
@@ -116,7 +116,7 @@ class Keyring:
         self._keys = [key for role in sorted(keys, key=KEY_RANKS.__getitem__) for key in keys[role]]
 
     @classmethod
-    def read(cls, settings: Settings) -> "Keyring":
+    def read(cls, settings: AccountSettings) -> "Keyring":
         """Reads the files that the settings name; raises a ConfigError if one is invalid."""
         files: dict[KeyRole, Path | None] = {
             "predict": settings.api_keys,

@@ -13,12 +13,12 @@ from joserfc.errors import JoseError
 from sqlalchemy import Connection, select
 
 from api.accounts.sessions import NewToken, start_session
+from api.accounts.settings import AccountSettings
 from api.accounts.tables import users
 from api.accounts.users import add_user, normalise_name, set_role
 from api.errors import RequestError, service_unavailable
 from api.record.queries import add_audit_entry
 from api.roles import RANKS, UserRole
-from api.settings import Settings
 from segdec.errors import ConfigError
 
 STATE_FIELDS = ("state", "nonce", "code_verifier")
@@ -63,7 +63,7 @@ class OpenIdProvider:
         ConfigError: If the file with the secret of the client cannot be read.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: AccountSettings) -> None:
         self._issuer = settings.openid_issuer or ""
         self._client_id = settings.openid_client or ""
         self._claim, self._roles = settings.openid_claim, settings.openid_roles
@@ -170,7 +170,7 @@ def log_in_identity(
     return start_session(connection, name, is_screen=False, now=now, max_time=session_time)
 
 
-def _read_secret(settings: Settings) -> str | None:
+def _read_secret(settings: AccountSettings) -> str | None:
     path = settings.openid_secret
     if path is None:
         return None

@@ -2,13 +2,14 @@
 
 from typing import Annotated, Any
 
-from fastapi import Path, Query
+from fastapi import Depends, Path, Query
 from starlette.responses import Response
 
 from api.data_sets.data_set_store import DataSetStore
+from api.data_sets.settings import DataSetSettings
 from api.errors import document_problems
 from api.http.body_schemas import BINARY_SCHEMA
-from api.http.components import component
+from api.http.components import component, get_settings
 from api.http.number_text import MAX_ID, WHOLE_NUMBER
 from api.jobs.runner import JobRunner
 
@@ -32,4 +33,5 @@ def describe_file(*kinds: str) -> dict[str, Any]:
 
 
 JobsDep = Annotated[JobRunner, component(JobRunner)]
+DataSetSettingsDep = Annotated[DataSetSettings, Depends(get_settings)]
 DataSetsDep = Annotated[DataSetStore, component(DataSetStore)]

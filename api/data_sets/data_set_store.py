@@ -16,9 +16,9 @@ from api.data_sets.tables import data_set_files
 from api.errors import RequestError
 from api.record.record import Record
 from api.record.record_files import RecordFiles
+from api.record.settings import RecordSettings
 from api.record.storage.pictures import PictureStore
 from api.record.stored_files import store_with_rows
-from api.settings import Settings
 
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class DataSetStore:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: RecordSettings,
         record: Record,
         check_unused: Callable[[Connection, int], None] = lambda _connection, _data_set_id: None,
     ) -> None:

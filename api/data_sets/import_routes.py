@@ -10,20 +10,19 @@ from starlette.requests import Request
 
 from api.data_sets import imports
 from api.data_sets.archive_import import ARCHIVE, DISK_SPACE_FACTOR, ArchiveImport, ArchiveOptions
-from api.data_sets.data_set_params import DataSetId, DataSetsDep, ImportId, JobsDep
+from api.data_sets.data_set_params import DataSetId, DataSetsDep, DataSetSettingsDep, ImportId, JobsDep
 from api.data_sets.definitions import find_data_set
 from api.data_sets.free_space import FreeSpace, no_space
 from api.data_sets.import_program import ProgramLimits
 from api.data_sets.job_schemas import DataSetImport, ImportList
+from api.data_sets.settings import DataSetSettings
 from api.errors import RequestError, document_problems
 from api.http.body_receiver import CLOSE
 from api.http.body_schemas import BINARY_SCHEMA
 from api.http.callers import author_of
-from api.http.components import SettingsDep
 from api.http.request_body import MAX_LENGTH_DIGITS, media_type, refuse_compressed
 from api.http.request_params import Name
 from api.http.roles import require_role
-from api.settings import Settings
 
 router = APIRouter(prefix="/v1/data-sets/{data_set_id}", tags=["data sets"])
 READ, CHANGE = require_role("reviewer"), require_role("engineer")
@@ -48,7 +47,7 @@ BODY = {
 )
 async def add_archive(
     request: Request,
-    settings: SettingsDep,
+    settings: DataSetSettingsDep,
     jobs: JobsDep,
     data_sets: DataSetsDep,
     data_set_id: DataSetId,
@@ -91,12 +90,12 @@ async def show_import(data_sets: DataSetsDep, data_set_id: DataSetId, import_id:
     return await data_sets.read(imports.show_import, data_set_id, import_id, datetime.now(UTC))
 
 
-def program_limits(settings: Settings) -> ProgramLimits:
+def program_limits(settings: DataSetSettings) -> ProgramLimits:
     """Returns the limits of the programs that read photographs."""
     return ProgramLimits(settings.import_minutes * 60, round(settings.import_memory_gb * 1e9))
 
 
-def _options(settings: Settings, limit: int, *, with_labels: bool) -> ArchiveOptions:
+def _options(settings: DataSetSettings, limit: int, *, with_labels: bool) -> ArchiveOptions:
     return ArchiveOptions(
         with_labels, limit, settings.max_pixels, program_limits(settings), settings.record_free_share
     )

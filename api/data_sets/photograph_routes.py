@@ -16,6 +16,7 @@ from api.data_sets.data_set_params import (
     AfterId,
     DataSetId,
     DataSetsDep,
+    DataSetSettingsDep,
     PhotographId,
     describe_file,
 )
@@ -35,7 +36,7 @@ from api.errors import RequestError, document_problems
 from api.http.body_receiver import BodiesDep
 from api.http.caching import IMMUTABLE, PNG
 from api.http.callers import author_of
-from api.http.components import SettingsDep, component
+from api.http.components import component
 from api.http.number_text import WHOLE_NUMBER
 from api.http.request_params import DeadlineDep, Name
 from api.http.roles import require_role
@@ -71,7 +72,7 @@ PhotographName = Annotated[
 async def add_photograph(
     request: Request,
     bodies: BodiesDep,
-    settings: SettingsDep,
+    settings: DataSetSettingsDep,
     memory: MemoryDep,
     data_sets: DataSetsDep,
     data_set_id: DataSetId,

@@ -14,7 +14,7 @@ from api.data_sets.new_file import NewFile
 from api.data_sets.tables import data_set_files
 from api.inference.memory_budget import BYTES_PER_PIXEL, MemoryBudget, PhotographCost
 from api.inspecting.encoded_photograph import EncodedPhotograph
-from api.settings import Settings
+from api.inspecting.settings import InspectionSettings
 from segdec.images import MAX_PIXEL_LIMIT, CheckSize, Photograph, decode_image
 
 T = TypeVar("T")
@@ -31,7 +31,9 @@ class ReceivedPhotograph:
     warnings: tuple[str, ...]
 
 
-def check_photograph(sent: EncodedPhotograph, settings: Settings, memory: MemoryBudget) -> ReceivedPhotograph:
+def check_photograph(
+    sent: EncodedPhotograph, settings: InspectionSettings, memory: MemoryBudget
+) -> ReceivedPhotograph:
     """Decodes a photograph within the limits of the service. Slow, so call it in a thread.
 
     Raises:

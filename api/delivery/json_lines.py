@@ -6,8 +6,11 @@ import os
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
+from api.delivery.settings import JsonLinesSettings
 from api.delivery.sink import DeliveryError, OutboxMessage
+from segdec.errors import ConfigError
 from segdec.runtime.files import fsync_folder
 
 LINE_START = b'{"specversion":'
@@ -24,6 +27,15 @@ class JsonLines:
         self._path = path
         self._descriptor: int | None = None
         self._lock = threading.Lock()
+
+    @classmethod
+    def from_settings(cls, settings: JsonLinesSettings) -> Self | None:
+        path = settings.outbox_jsonl
+        if path is None:
+            return None
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            raise ConfigError(f"--outbox-jsonl {path} cannot be used. Expected a file in an existing folder.")
+        return cls(path.absolute())
 
     async def deliver(self, message: OutboxMessage) -> None:
         line = message.event.encode() + b"\n"

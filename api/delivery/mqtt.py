@@ -2,14 +2,18 @@
 
 import asyncio
 import logging
+from pathlib import Path
+from typing import Self
 from urllib.parse import unquote, urlsplit
+from uuid import uuid4
 
 from paho.mqtt.enums import MQTTProtocolVersion
 
 from api.delivery.escaping import escape_name
 from api.delivery.mqtt_connection import Broker, MqttConnection, VersionRefusedError
 from api.delivery.mqtt_isolation import EventIsolation
-from api.delivery.sink import DeliveryError, OutboxMessage
+from api.delivery.settings import MqttSettings
+from api.delivery.sink import DeliveryError, OutboxMessage, make_tls_context
 from segdec.errors import ConfigError
 from segdec.runtime.identifiers import FORBIDDEN
 
@@ -34,6 +38,17 @@ class Mqtt:
         self._connection: MqttConnection | None = None
         self._connecting = asyncio.Lock()
         self._isolation = EventIsolation()
+
+    @classmethod
+    def from_settings(cls, settings: MqttSettings) -> Self | None:
+        if settings.outbox_mqtt is None:
+            return None
+        scheme, host, port, user, password, prefix = read_mqtt_url(settings.outbox_mqtt)
+        if settings.outbox_mqtt_login is not None:
+            user, password = _read_login(settings.outbox_mqtt_login)
+        tls_context = make_tls_context(settings.outbox_ca) if scheme == "mqtts" else None
+        client_id = settings.outbox_mqtt_client or f"segdec-{uuid4().hex[:12]}"
+        return cls(Broker(host, port, user, password, tls_context, client_id), prefix)
 
     async def deliver(self, message: OutboxMessage) -> None:
         async def publish(limit_s: float | None) -> None:
@@ -106,3 +121,13 @@ def read_mqtt_url(url: str) -> tuple[str, str, int, str | None, str | None, str]
         raise ConfigError(f"--outbox-mqtt is not the URL of a broker and a topic. {URL_FORM}")
     user, password = (None if word is None else unquote(word) for word in (parts.username, parts.password))
     return parts.scheme, parts.hostname, port, user, password, prefix
+
+
+def _read_login(file: Path) -> tuple[str, str]:
+    try:
+        user, colon, password = file.read_text("utf-8").strip("\r\n").partition(":")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"Cannot read the broker's login in {file}: {error}.") from error
+    if not user or not colon or "\n" in password or FORBIDDEN.search(user):
+        raise ConfigError(f"{file} is not a broker login. Expected one line, USER:PASSWORD.")
+    return user, password

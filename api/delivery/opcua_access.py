@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from api.addresses import is_loopback
-from api.settings import Settings
+from api.delivery.settings import OpcUaSettings
 from segdec.errors import ConfigError
 
 CheckLogin = Callable[[str, str], bool]
@@ -25,7 +25,7 @@ class OpcUaAccess:
     check_login: CheckLogin | None = None
 
 
-def opcua_access(endpoint: str, settings: Settings, check_login: CheckLogin) -> OpcUaAccess:
+def opcua_access(endpoint: str, settings: OpcUaSettings, check_login: CheckLogin) -> OpcUaAccess:
     """Returns who may read, according to the settings.
 
     Raises:

@@ -5,13 +5,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from api.delivery.opcua_access import CheckLogin, OpcUaAccess, opcua_access
+from api.delivery.opcua_access import CheckLogin, opcua_access
+from api.delivery.settings import DeliverySettings, OpcUaSettings
 from api.metrics import Metrics
 from api.record.recording import explain_missing_group
-from api.settings import Settings
+from api.record.settings import RecordSettings
 from segdec.errors import ConfigError
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
     from api.delivery.delivery import Delivery
     from api.delivery.opcua_server import OpcUaServer
 
@@ -60,7 +63,7 @@ class Receivers:
 
 
 def create_receivers(
-    settings: Settings, metrics: Metrics, check_login: CheckLogin = lambda _name, _key: False
+    settings: DeliverySettings, metrics: Metrics, check_login: CheckLogin = lambda _name, _key: False
 ) -> Receivers:
     """Creates the receivers of the settings without starting them; `check_login` is for OPC UA clients.
 
@@ -70,40 +73,34 @@ def create_receivers(
     """
     if settings.record == "off":
         return Receivers()
-    opcua = None
-    if settings.opcua_endpoint is not None:
-        access = opcua_access(settings.opcua_endpoint, settings, check_login)
-        opcua = _create_opcua(settings.opcua_endpoint, settings, metrics, access)
-    if not any((settings.outbox_webhook, settings.outbox_mqtt, settings.outbox_jsonl)):
-        return Receivers(opcua=opcua)
+    opcua = _create_opcua(settings, metrics, check_login)
     with explain_missing_group():
-        from api.database.database import open_database
         from api.delivery.delivery import Delivery
         from api.delivery.outbox_metrics import OutboxMetrics
         from api.delivery.sender import DeliveryRules
         from api.delivery.sinks import create_sinks
-        from api.record.initialization import database_url
 
         sinks = create_sinks(settings)
-        names = tuple(sink.name for sink in sinks)
-        rules = DeliveryRules(timedelta(hours=settings.outbox_hours), settings.outbox_rows)
-        engine = open_database(database_url(settings.record_database, settings.record_folder))
-        delivery = Delivery(engine, sinks, rules, OutboxMetrics(metrics, names))
+    if not sinks:
+        return Receivers(opcua=opcua)
+    names = tuple(sink.name for sink in sinks)
+    rules = DeliveryRules(timedelta(hours=settings.outbox_hours), settings.outbox_rows)
+    delivery = Delivery(_open_database(settings), sinks, rules, OutboxMetrics(metrics, names))
     return Receivers(names, delivery, opcua)
 
 
-def _create_opcua(endpoint: str, settings: Settings, metrics: Metrics, access: OpcUaAccess) -> "OpcUaServer":
+def _create_opcua(settings: OpcUaSettings, metrics: Metrics, check_login: CheckLogin) -> "OpcUaServer | None":
+    endpoint = settings.opcua_endpoint
+    if endpoint is None:
+        return None
+    access = opcua_access(endpoint, settings, check_login)
     certificate, key = settings.opcua_certificate, settings.opcua_key
     if (certificate is None) != (key is None):
         raise ConfigError(
             "The OPC UA server needs both --opcua-certificate and --opcua-key, or neither for no encryption."
         )
     pair = None if certificate is None or key is None else (certificate, key)
-    with explain_missing_group():
-        from api.database.database import open_database
-        from api.record.initialization import database_url
-
-        engine = open_database(database_url(settings.record_database, settings.record_folder))
+    engine = _open_database(settings)
     with explain_missing_group("opcua"):
         from api.delivery.line_state import LineStateReader
         from api.delivery.opcua_metrics import register_opcua_metrics
@@ -112,3 +109,11 @@ def _create_opcua(endpoint: str, settings: Settings, metrics: Metrics, access: O
     server = OpcUaServer(endpoint, pair, engine, LineStateReader(ZoneInfo(settings.record_zone)), access)
     register_opcua_metrics(metrics, server)
     return server
+
+
+def _open_database(settings: RecordSettings) -> "Engine":
+    with explain_missing_group():
+        from api.database.database import open_database
+        from api.record.initialization import database_url
+
+        return open_database(database_url(settings.record_database, settings.record_folder))

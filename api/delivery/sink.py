@@ -1,11 +1,15 @@
 """The protocol of sinks, and the messages that they deliver."""
 
 import json
+import ssl
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from pathlib import Path
+from typing import Literal, Protocol, Self
 
+from api.delivery.settings import DeliverySettings
 from api.record.events import TYPE_PREFIX
 from api.record.inspection import Row
+from segdec.errors import ConfigError
 
 FailureCause = Literal["refused", "failed", "unreachable"]
 """Cause of a failure: the event, maybe the event, or connection and receiver."""
@@ -53,6 +57,14 @@ class Sink(Protocol):
     name: str
     remark: str
 
+    @classmethod
+    def from_settings(cls, settings: DeliverySettings) -> Self | None:
+        """Creates the sink without connecting; None: the settings have none.
+
+        Raises:
+            ConfigError: If an address or a file cannot be used.
+        """
+
     async def deliver(self, message: OutboxMessage) -> None:
         """Returns when the receiver has acknowledged the message.
 
@@ -62,3 +74,15 @@ class Sink(Protocol):
 
     async def close(self) -> None:
         """Releases connections and files."""
+
+
+def make_tls_context(file: Path | None) -> ssl.SSLContext:
+    """Returns what verifies receivers by the certificates in `file`; None: by those of the system.
+
+    Raises:
+        ConfigError: If the file cannot be used.
+    """
+    try:
+        return ssl.create_default_context(cafile=file)
+    except OSError as error:  # includes invalid certificates
+        raise ConfigError(f"--outbox-ca {file} cannot be read ({error}). Expected a PEM file.") from error

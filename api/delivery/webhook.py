@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
+from typing import Self
 
 import httpx
 import standardwebhooks
 
-from api.delivery.sink import DeliveryError, FailureCause, OutboxMessage
+from api.delivery.settings import WebhookSettings
+from api.delivery.sink import DeliveryError, FailureCause, OutboxMessage, make_tls_context
 from api.record.events import MEDIA_TYPE
 from segdec import __version__
 from segdec.errors import ConfigError
@@ -61,6 +63,14 @@ class Webhook:
             headers={"User-Agent": f"segdec/{__version__}", "Content-Type": MEDIA_TYPE},
             transport=transport,
         )
+
+    @classmethod
+    def from_settings(cls, settings: WebhookSettings) -> Self | None:
+        if settings.outbox_webhook is None:
+            return None
+        file = settings.outbox_webhook_secrets
+        secrets = [] if file is None else load_secrets(file)
+        return cls(settings.outbox_webhook, secrets, make_tls_context(settings.outbox_ca))
 
     async def deliver(self, message: OutboxMessage) -> None:
         body, sent_at = message.event, int(self._clock())

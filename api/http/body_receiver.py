@@ -13,7 +13,7 @@ from api.http.callers import client_of
 from api.http.components import component
 from api.http.deadlines import deadline_error
 from api.http.open_uploads import OpenUpload, UploadLimit
-from api.settings import Settings
+from api.http.settings import ServerSettings
 
 T = TypeVar("T")
 UPLOAD_SHARE = 1 / 8
@@ -34,7 +34,7 @@ class BodyReceiver:
         memory: Limits the memory of bodies that are read or processed.
     """
 
-    def __init__(self, settings: Settings, memory_bytes: int) -> None:
+    def __init__(self, settings: ServerSettings, memory_bytes: int) -> None:
         self._timeout_s, self._retry_after_s = settings.upload_timeout_s, settings.retry_after_s
         clock = asyncio.get_running_loop().time
         self.uploads = UploadLimit(settings.max_uploads, settings.retry_after_s, clock)

@@ -6,7 +6,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from api.errors import service_unavailable
-from api.settings import Settings
+from api.http.settings import ServerSettings
 
 T = TypeVar("T")
 
@@ -65,10 +65,10 @@ def component(kind: type[Any]) -> Any:
     return Depends(find)
 
 
-async def get_settings(request: Request) -> Settings:
+async def get_settings(request: Request) -> ServerSettings:
     """Returns the settings of the start."""
-    settings: Settings = request.app.state.settings
+    settings: ServerSettings = request.app.state.settings
     return settings
 
 
-SettingsDep = Annotated[Settings, Depends(get_settings)]
+SettingsDep = Annotated[ServerSettings, Depends(get_settings)]

@@ -17,16 +17,16 @@ from api.http.body_schemas import inline_schema
 from api.http.components import find_component
 from api.http.request_body import JSON_TYPE, is_json, media_type, parse_json, read_body
 from api.http.request_params import DeadlineDep
-from api.settings import Settings
+from api.http.settings import ServerSettings
 
 MAX_JSON_BYTES = 64 * 1024
 MAX_JSON_VALUES = 5000
 """Maximum number of JSON values (estimated from commas, so commas in texts are counted too)."""
-Limit = int | Callable[[Settings], int]
+Limit = int | Callable[[ServerSettings], int]
 """Maximum number of bytes, or what returns it for the settings."""
 
 
-def largest_body(settings: Settings) -> int:
+def largest_body(settings: ServerSettings) -> int:
     """Returns the limit of a JSON body that contains a file."""
     return max(settings.max_body_bytes, MAX_JSON_BYTES)
 

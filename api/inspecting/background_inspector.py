@@ -14,8 +14,8 @@ from api.http.admission import AdmissionLimit
 from api.inference.inference_thread import ImagePredictor, InferenceThread
 from api.inference.memory_budget import MemoryBudget, MemoryFullError, PhotographCost
 from api.inspecting.encoded_photograph import EncodedPhotograph
+from api.inspecting.settings import InspectionSettings
 from api.models.registry import ServedModel
-from api.settings import Settings
 from segdec.artifact import PhotographComparison, compare_photograph, compare_surface
 from segdec.engines import Logits
 from segdec.inference.postprocessing import Prediction
@@ -70,7 +70,7 @@ class BackgroundInspector:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: InspectionSettings,
         queue: AdmissionLimit,
         memory: MemoryBudget,
         inference_thread: InferenceThread,

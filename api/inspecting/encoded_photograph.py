@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from api.settings import Settings
+from api.inspecting.settings import InspectionSettings
 from segdec.errors import ImageError
 from segdec.images import CheckSize, Photograph, decode_image, encode_png
 
@@ -31,7 +31,9 @@ class EncodedPhotograph:
     data: bytes
     name: str
 
-    def decode(self, settings: Settings, white_level: int | None, check_size: CheckSize) -> Photograph:
+    def decode(
+        self, settings: InspectionSettings, white_level: int | None, check_size: CheckSize
+    ) -> Photograph:
         """Decodes the file to uint8 [H, W, C]. Call it in a thread.
 
         `white_level` is that of the model's input. `check_size` is called with height and width before any

@@ -20,9 +20,9 @@ from api.inference.memory_budget import MemoryBudget, PhotographCost
 from api.inference.watchdog import Step, Watchdog
 from api.inspecting.encoded_photograph import EncodedPhotograph
 from api.inspecting.request_group import RequestGroup
+from api.inspecting.settings import InspectionSettings
 from api.metrics import Metrics
 from api.models.registry import ServedModel
-from api.settings import Settings
 from segdec.artifact import compare_photograph, compare_surface
 from segdec.errors import ImageError, SegdecError
 from segdec.images import PIXELS, Photograph
@@ -102,7 +102,7 @@ class Inspector:
     to the system before the next batch.
     """
 
-    settings: Settings
+    settings: InspectionSettings
     queue: AdmissionLimit
     memory: MemoryBudget
     image_threads: Executor

@@ -16,6 +16,7 @@ from api.inspecting.background_inspector import BackgroundInspector
 from api.inspecting.encoded_photograph import warm_up_decoder
 from api.inspecting.inspector import Inspector
 from api.inspecting.memory_metrics import MemoryMetrics
+from api.inspecting.settings import InspectionSettings
 from api.inspecting.shadow.shadow_metrics import ShadowMetrics
 from api.inspecting.shadow.shadowing import Shadowing
 from api.metrics import Metrics
@@ -27,7 +28,7 @@ from api.models.reload_log import log_reload
 from api.models.thresholds import ThresholdChange
 from api.record.audit import AuditEntry
 from api.record.recording import Recording
-from api.settings import Settings
+from api.record.settings import RecordSettings
 from segdec.artifact import STABLE
 from segdec.errors import ArtifactError
 from segdec.schemas import ModelDetail, ModelIdentity, ReloadAnswer
@@ -65,7 +66,7 @@ class InspectionService:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: InspectionSettings,
         metrics: Metrics,
         bodies: BodyReceiver,
         recording: Recording,
@@ -102,7 +103,7 @@ class InspectionService:
         )
         self._predictor = predictor
         self.loader = (
-            ModelLoader(settings, self.models, self.inference_thread, self.memory)
+            ModelLoader(settings, self.models, self.inference_thread, self.memory, settings.drain_s)
             if predictor is None
             else None
         )
@@ -184,7 +185,7 @@ class InspectionService:
         return service_unavailable(code, detail, self.settings.retry_after_s)
 
     @property
-    def record_settings(self) -> Settings:
+    def record_settings(self) -> RecordSettings:
         """The settings with the changes that people have made since the start."""
         return self.settings if self.recording.settings is None else self.recording.settings.current
 

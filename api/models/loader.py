@@ -19,9 +19,9 @@ from api.inference.network_cost import NetworkCost, measure_cost
 from api.models.file_update import FileUpdate
 from api.models.labels import PREVIOUS, LabelChange
 from api.models.registry import ModelRegistry, ServedModel, Versions
+from api.models.settings import ModelSettings
 from api.models.store import StoredModel, open_store
 from api.models.thresholds import ThresholdChange, find_override
-from api.settings import Settings
 from segdec.artifact import STABLE, Artifact, open_artifact
 from segdec.artifact.signatures import TrustedKeys
 from segdec.errors import ArtifactError, SegdecError
@@ -48,17 +48,21 @@ class LoadTimes:
 
 
 class ModelLoader:
-    """Loads and replaces the models of a registry; a budget measures and checks their memory."""
+    """Loads and replaces the models of a registry; a budget measures and checks their memory.
+
+    Requests to a replaced model have `drain_s` seconds to end.
+    """
 
     def __init__(
         self,
-        settings: Settings,
+        settings: ModelSettings,
         registry: ModelRegistry,
         inference_thread: InferenceThread,
         budget: MemoryBudget,
+        drain_s: float,
     ) -> None:
         self.store = open_store(settings)
-        self.settings = settings
+        self.settings, self._drain_s = settings, drain_s
         self.registry = registry
         self.inference_thread = inference_thread
         self.budget = budget
@@ -279,7 +283,7 @@ class ModelLoader:
         started = time.perf_counter()
         kept = {id(model.usage) for model in self.registry.all()}
         with suppress(TimeoutError):  # running requests keep the model until they end
-            async with asyncio.timeout(self.settings.drain_s):
+            async with asyncio.timeout(self._drain_s):
                 for model in before.values():
                     if id(model.usage) not in kept:
                         await model.wait_until_unused()

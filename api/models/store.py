@@ -9,6 +9,7 @@ from typing import NoReturn
 from api.errors import RequestError
 from api.models.file_update import read_if_exists
 from api.models.labels import LabelChange, LabelFileUpdate, Labels, find_label_problems, parse_labels
+from api.models.settings import ModelSettings
 from api.models.thresholds import (
     THRESHOLDS,
     Overrides,
@@ -16,7 +17,6 @@ from api.models.thresholds import (
     ThresholdFileUpdate,
     parse_overrides,
 )
-from api.settings import Settings
 from segdec.artifact import LABELS, MANIFEST, STABLE, manifest_sha256, open_artifact
 from segdec.config import Thresholds
 from segdec.errors import ArtifactError, ConfigError
@@ -238,7 +238,7 @@ class ModelFolder:
         return _artifacts(self.folder / name) if _is_visible(name) and Path(name).name == name else {}
 
 
-def open_store(settings: Settings) -> SingleModel | ModelFolder:
+def open_store(settings: ModelSettings) -> SingleModel | ModelFolder:
     """Opens the models that the settings name; creates an empty folder if they may be missing.
 
     Raises:

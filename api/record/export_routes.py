@@ -16,7 +16,14 @@ from api.http.number_text import DATE
 from api.http.roles import require_role
 from api.record.coco_export import export_coco
 from api.record.file_names import name_export
-from api.record.record_params import FIRST_DAY, LAST_DAY, FiltersDep, RecordDep, RecordSettingsDep, TextFilter
+from api.record.record_params import (
+    FIRST_DAY,
+    LAST_DAY,
+    CurrentSettingsDep,
+    FiltersDep,
+    RecordDep,
+    TextFilter,
+)
 from api.record.table_export import TableFormat, day_filters, export_table
 
 router = APIRouter(prefix="/v1/records", tags=["records"], dependencies=require_role("quality"))
@@ -40,7 +47,7 @@ def _describe_files(kinds: Iterable[str]) -> dict[str, Any]:
     "/export", dependencies=[Depends(take_export_slot)], **_describe_files((*TABLE_TYPES.values(), ZIP))
 )
 async def export(
-    settings: RecordSettingsDep,
+    settings: CurrentSettingsDep,
     record: RecordDep,
     filters: FiltersDep,
     form: Annotated[Literal["csv", "parquet", "coco"], Query(alias="format")] = "csv",

@@ -13,14 +13,18 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.database.database import migrate, migration_scripts, open_database, revision_of
 from api.database.database_files import files_of
 from api.record.initialization import DATABASE, database_url
-from api.settings import ENV_PREFIX, Settings
+from api.record.settings import RecordSettings
+from api.setting_group import ENV_PREFIX
 from segdec.errors import ConfigError
 
 
 def add_setting_flags(parser: argparse.ArgumentParser, *names: str) -> None:
     """Adds flags for settings that are paths or texts; their environment variables are the defaults."""
     for name in names:
-        field, kind = Settings.model_fields[name], str if name.endswith(("database", "pictures")) else Path
+        field, kind = (
+            RecordSettings.model_fields[name],
+            str if name.endswith(("database", "pictures")) else Path,
+        )
         default = os.environ.get(ENV_PREFIX + name.upper()) or field.default
         flag = f"--{name.replace('_', '-')}"
         parser.add_argument(flag, type=kind, default=default and kind(default), help=field.description)

@@ -9,9 +9,9 @@ from api.database.database import write_transaction
 from api.errors import RequestError, service_unavailable
 from api.record.record import Record
 from api.record.recording import open_picture_store
+from api.record.settings import RecordSettings
 from api.record.storage.pictures import FolderPictures, PictureStore
 from api.record.stored_files import check_same_record, remove_orphans
-from api.settings import Settings
 from segdec.errors import ConfigError
 
 logger = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class RecordFiles:
         table: The rows of the files.
     """
 
-    def __init__(self, record: Record, settings: Settings, folder: str, table: Table) -> None:
+    def __init__(self, record: Record, settings: RecordSettings, folder: str, table: Table) -> None:
         self._record, self._settings, self._folder, self._table = record, settings, folder, table
         self._opening = asyncio.Lock()
         self._store: PictureStore | None = None

@@ -12,12 +12,12 @@ from api.http.number_text import DECIMAL_NUMBER, ISO_TIME, MAX_ID, WHOLE_NUMBER
 from api.http.request_params import Name
 from api.messages.catalogues import DEFAULT, read_catalogues
 from api.messages.language import Language, find_language
+from api.record.current_settings import CurrentSettings
 from api.record.events import Verdict
 from api.record.filters import Filters
 from api.record.inspection import Row
 from api.record.queries import find_inspection
 from api.record.record import Record
-from api.record.record_settings import RecordSettings
 from api.record.record_view import record_not_found
 from api.record.tables import UNUSUAL_DISTANCE
 from api.record.tagging import MAX_LENGTH, split_tag
@@ -45,7 +45,7 @@ RecordId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
 
 
 RecordDep = Annotated[Record, component(Record)]
-RecordSettingsDep = Annotated[RecordSettings, component(RecordSettings)]
+CurrentSettingsDep = Annotated[CurrentSettings, component(CurrentSettings)]
 
 
 async def find_row(record: RecordDep, record_id: RecordId) -> Row:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from api.errors import RequestError
 from api.record.audit import AuditEntry
 from api.record.inspection import NewInspection, StoredInspection
+from api.record.settings import RecordMode
 from api.record.uninspected_photograph import UninspectedPhotograph
-from api.settings import RecordMode
 from segdec.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from api.record.current_settings import CurrentSettings
     from api.record.record import Record
-    from api.record.record_settings import RecordSettings
     from api.record.storage.pictures import PictureStore
 
 BEST_EFFORT_S = 2.0
@@ -34,7 +34,7 @@ class Recording:
         self,
         mode: RecordMode,
         record: "Record | None",
-        settings: "RecordSettings | None" = None,
+        settings: "CurrentSettings | None" = None,
     ) -> None:
         self.mode, self.record, self.settings = mode, record, settings
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from random import SystemRandom
 from typing import Literal
 
+from api.record.settings import RecordSettings
 from api.record.storage.retention_class import RetentionClass
-from api.settings import Settings
 from segdec.runtime.identifiers import REVIEW
 
 SamplingReason = Literal["defect", "review", "near", "chance"]
@@ -40,7 +40,7 @@ class SamplingPolicy:
     sample_share: float
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> "SamplingPolicy":
+    def from_settings(cls, settings: RecordSettings) -> "SamplingPolicy":
         """Reads the policy from the settings."""
         shares = settings.record_defect_share, settings.record_good_share
         return cls(*shares, settings.record_near, settings.record_sample_share)

@@ -11,8 +11,8 @@ from api.errors import document_problems
 from api.http.callers import caller_of
 from api.http.json_body import json_body
 from api.http.roles import require_role
-from api.record.record_params import RecordSettingsDep
-from api.record.record_settings import CHANGEABLE_SETTINGS, RecordSettings, dump_setting
+from api.record.current_settings import CHANGEABLE_SETTINGS, CurrentSettings, dump_setting
+from api.record.record_params import CurrentSettingsDep
 from api.record.schemas import SettingList, SettingView
 
 router = APIRouter(prefix="/v1/settings", tags=["settings"])
@@ -47,7 +47,7 @@ class NewValue(BaseModel):
 
 
 @router.get("", responses=document_problems(503), dependencies=require_role("operator"))
-async def list_settings(settings: RecordSettingsDep) -> SettingList:
+async def list_settings(settings: CurrentSettingsDep) -> SettingList:
     """All settings that can be changed, and the most important others."""
     await settings.refresh()
     return _describe(settings)
@@ -62,7 +62,7 @@ async def change_setting(
     sent: Annotated[NewValue, json_body(NewValue)],
     name: str,
     request: Request,
-    settings: RecordSettingsDep,
+    settings: CurrentSettingsDep,
 ) -> SettingList:
     """Changes a setting for all replicas."""
     await settings.change(name, sent.value, caller_of(request))
@@ -70,13 +70,13 @@ async def change_setting(
 
 
 @router.delete("/{name}", responses=document_problems(404, 503), dependencies=require_role("engineer"))
-async def reset_setting(name: str, request: Request, settings: RecordSettingsDep) -> SettingList:
+async def reset_setting(name: str, request: Request, settings: CurrentSettingsDep) -> SettingList:
     """Returns to the value with which the service was started."""
     await settings.reset(name, caller_of(request))
     return _describe(settings)
 
 
-def _describe(settings: RecordSettings) -> SettingList:
+def _describe(settings: CurrentSettings) -> SettingList:
     views = []
     for name in CHANGEABLE_SETTINGS:
         change = settings.changes.get(name)

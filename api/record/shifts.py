@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from api.settings import Settings
+from api.record.settings import RecordSettings
 
 DAY = timedelta(days=1)
 
@@ -30,7 +30,7 @@ class ShiftPlan:
     zone: ZoneInfo
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> "ShiftPlan":
+    def from_settings(cls, settings: RecordSettings) -> "ShiftPlan":
         """Reads the plan from the settings."""
         return cls(settings.record_shifts, ZoneInfo(settings.record_zone))
 

@@ -11,15 +11,15 @@ from sqlalchemy import Engine
 from api.errors import RequestError
 from api.messages.catalogues import DEFAULT
 from api.messages.language import Language, find_language
+from api.record.current_settings import StoredChange, read_changes
 from api.record.open_record import add_setting_flags, open_record, parse_time
-from api.record.record_settings import StoredChange, read_changes
+from api.record.settings import RecordSettings
 from api.record.shifts import ShiftPlan
 from api.record.tagging import split_tag
 from api.reports.excel_report import write_excel
 from api.reports.pdf_report import write_pdf
 from api.reports.report_content import read_content
 from api.reports.report_request import ReportKind, make_report_request
-from api.settings import Settings
 from segdec.errors import ConfigError
 from segdec.runtime.files import write_bytes_atomic
 
@@ -63,13 +63,13 @@ def _report(engine: Engine, options: argparse.Namespace, plan: ShiftPlan, langua
     return write_excel(content, engine)
 
 
-def _settings(options: argparse.Namespace, changed: Mapping[str, StoredChange]) -> Settings:
+def _settings(options: argparse.Namespace, changed: Mapping[str, StoredChange]) -> RecordSettings:
     """Returns shifts and zone: of the flags, as people have changed them, or of the variables."""
     names = ("record_shifts", "record_zone")
     given = {name: changed[name].value for name in names if name in changed}
     given |= {name: flag for name in names if (flag := getattr(options, name)) is not None}
     try:
-        return Settings.model_validate(given)
+        return RecordSettings.model_validate(given)
     except ValueError as error:
         raise ConfigError(f"--record-shifts or --record-zone is wrong: {error}") from error
 

@@ -12,7 +12,7 @@ from api.addresses import is_loopback
 from api.reports.report_content import ReportContent
 from api.reports.report_request import MEDIA_TYPES
 from api.reports.report_text import summary_rows
-from api.settings import Settings
+from api.reports.settings import ReportSettings
 from segdec.errors import ConfigError, RunError
 
 TIMEOUT_S = 30.0
@@ -36,7 +36,7 @@ class MailServer:
     receivers: Sequence[str]
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> "MailServer | None":
+    def from_settings(cls, settings: ReportSettings) -> "MailServer | None":
         """Reads the server from the settings; None if reports are not sent.
 
         Raises:

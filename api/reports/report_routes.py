@@ -16,7 +16,7 @@ from api.http.export_limit import take_export_slot
 from api.http.roles import require_role
 from api.models.registry import ModelRegistry
 from api.record.file_names import name_report
-from api.record.record_params import LanguageDep, RecordDep, RecordSettingsDep, TagDep, TextFilter, Timestamp
+from api.record.record_params import CurrentSettingsDep, LanguageDep, RecordDep, TagDep, TextFilter, Timestamp
 from api.record.shifts import ShiftPlan
 from api.reports.excel_report import write_excel
 from api.reports.pdf_report import write_pdf
@@ -38,7 +38,7 @@ CONTENT: dict[int | str, dict[str, Any]] = {
 )
 async def show_report(
     models: Annotated[ModelRegistry, component(ModelRegistry)],
-    settings: RecordSettingsDep,
+    settings: CurrentSettingsDep,
     record: RecordDep,
     tag: TagDep,
     language: LanguageDep,

@@ -21,8 +21,8 @@ from api.reports.pdf_report import write_pdf
 from api.reports.report_content import ReportContent, ReportRequest, read_content
 from api.reports.report_mail import MailServer
 from api.reports.report_request import make_report_request
+from api.reports.settings import ReportSettings, ScheduledKind
 from api.reports.tables import scheduled_reports
-from api.settings import ScheduledKind, Settings
 from segdec.errors import SegdecError
 from segdec.runtime.files import write_bytes_atomic
 
@@ -47,7 +47,7 @@ class ReportSchedule:
     language: Language
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> "ReportSchedule":
+    def from_settings(cls, settings: ReportSettings) -> "ReportSchedule":
         """Reads the schedule from the settings.
 
         Raises:

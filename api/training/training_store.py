@@ -15,9 +15,9 @@ from api.database.database import write_transaction
 from api.errors import RequestError
 from api.record.record import Record
 from api.record.record_files import RecordFiles
+from api.record.settings import RecordSettings
 from api.record.storage.pictures import PictureStore
 from api.record.stored_files import store_with_rows
-from api.settings import Settings
 from api.training.chunk_limits import check_space
 from api.training.file_sets import delete_chunk_rows, find_missing, find_unused
 from api.training.tables import training_chunks
@@ -59,7 +59,7 @@ class TrainingStore:
         using: Held while a model is put into use, and while a job is deleted: not both at the same time.
     """
 
-    def __init__(self, settings: Settings, record: Record) -> None:
+    def __init__(self, settings: RecordSettings, record: Record) -> None:
         self._record = record
         self._settings = settings
         self._chunks = RecordFiles(record, settings, FOLDER, training_chunks)

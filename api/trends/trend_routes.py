@@ -11,7 +11,7 @@ from api.http.number_text import DATE
 from api.http.request_params import Name
 from api.http.roles import require_role
 from api.record.filters import Filters
-from api.record.record_params import FIRST_DAY, LAST_DAY, RecordDep, RecordSettingsDep, TagDep, TextFilter
+from api.record.record_params import FIRST_DAY, LAST_DAY, CurrentSettingsDep, RecordDep, TagDep, TextFilter
 from api.trends.periods import PeriodKind, list_periods
 from api.trends.schemas import TrendReport
 from api.trends.trend_report import read_trends
@@ -26,7 +26,7 @@ Day = Annotated[date | None, DATE, Query(ge=FIRST_DAY, le=LAST_DAY)]
 
 @router.get("/trends", responses=document_problems(400, 503))
 async def show_trends(
-    settings: RecordSettingsDep,
+    settings: CurrentSettingsDep,
     record: RecordDep,
     tag: TagDep,
     by: PeriodKind = "day",

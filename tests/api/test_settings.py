@@ -68,7 +68,7 @@ def test_wrong_settings_say_what_to_do(arguments, environment, words, monkeypatc
 
 @pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 1), (4, 3), (64, 8)])
 def test_one_core_is_left_to_the_engine(monkeypatch, cores, threads):
-    monkeypatch.setattr("api.settings.available_cores", lambda: cores)
+    monkeypatch.setattr("api.inspecting.settings.available_cores", lambda: cores)
     assert Settings().image_threads == threads
 
 

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.errors import MAX_INPUT, ProblemResponse
 from api.http.middleware.http_middleware import HttpMiddleware
-from api.settings import Settings
+from api.http.settings import ServerSettings
 
 ANY = "*"
 PRIVATE = (".local", ".localhost", ".internal", ".home.arpa")
@@ -26,7 +26,7 @@ class AllowedHostsMiddleware(HttpMiddleware):
     local network knows, and a request without the header, which no browser sends.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         super().__init__(app)
         names = (socket.gethostname(), settings.host, *settings.allowed_hosts)
         self._names = frozenset(name.lower() for name in names)

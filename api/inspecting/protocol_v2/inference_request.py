@@ -15,7 +15,7 @@ from api.inspecting.protocol_v2.input_tensors import (
 )
 from api.inspecting.protocol_v2.outputs import BASE64, OUTPUTS, output_names
 from api.inspecting.protocol_v2.schemas import InferInput, InferRequest, TensorMetadata
-from api.settings import Settings
+from api.inspecting.settings import InspectionSettings
 from segdec.config import ModelConfig
 from segdec.runtime.suggestions import nearest_name
 
@@ -47,7 +47,7 @@ class InferenceRequest:
 
 
 def parse_inference_request(
-    body: bytes, header_length: str | None, settings: Settings, config: ModelConfig
+    body: bytes, header_length: str | None, settings: InspectionSettings, config: ModelConfig
 ) -> InferenceRequest:
     """Parses a request for the model of `config`; slow for a large one, so not for the event loop.
 
@@ -111,7 +111,7 @@ def _requested_outputs(request: InferRequest, config: ModelConfig) -> dict[str, 
     return outputs
 
 
-def _check_size(tensor: InferInput, settings: Settings) -> None:
+def _check_size(tensor: InferInput, settings: InspectionSettings) -> None:
     _, height, width, _ = tensor.shape
     if height * width > settings.max_pixels or max(height, width) > settings.max_side:
         detail = (

@@ -20,10 +20,10 @@ from api.database.database import write_transaction
 from api.record import queries
 from api.record.record_metrics import RecordMetrics
 from api.record.review_queue import count_waiting, dequeue_pictures
+from api.record.settings import RecordSettings
 from api.record.storage.pictures import PictureStore
 from api.record.storage.reserved_space import ReservedSpace
 from api.record.storage.retention_class import RetentionClass
-from api.settings import Settings
 
 DELETE_BATCH = 100
 """Pictures deleted in one transaction: it blocks storing for a few milliseconds."""
@@ -64,7 +64,7 @@ class RetentionRules:
     reserved_bytes: int = 0
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> "RetentionRules":
+    def from_settings(cls, settings: RecordSettings) -> "RetentionRules":
         """Reads the rules from the settings."""
         days = {
             RetentionClass.GOOD: settings.record_good_days,

@@ -1,12 +1,19 @@
 """Receivers of the settings, and settings that are rejected."""
 
 import sys
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
+import api.delivery
 from api.delivery.receivers import create_receivers
-from api.delivery.sinks import create_sinks
+from api.delivery.settings import DeliverySettings, SinkSettings
+from api.delivery.sink import Sink
+from api.delivery.sinks import SINKS, create_sinks
+from api.record.settings import NEEDS_RECORD
 from api.settings import Settings, read_settings
 from segdec.errors import ConfigError, MissingExtraError
 
@@ -35,6 +42,18 @@ def test_receivers_of_the_settings_are_created(make_settings, tmp_path, metrics)
     receivers = create_receivers(settings, metrics)
     assert receivers.sinks == ("webhook", "mqtt", "jsonl")
     receivers.close()
+
+
+def test_every_sink_is_listed_and_has_settings():
+    """Otherwise its setting would be accepted, and nothing would be sent."""
+    modules = [import_module(f"api.delivery.{module.name}") for module in iter_modules(api.delivery.__path__)]
+    classes = {kind for module in modules for kind in vars(module).values() if isinstance(kind, type)}
+    sinks = {kind for kind in classes if hasattr(kind, "deliver") and hasattr(kind, "from_settings")}
+    assert sinks - {Sink} == set(SINKS)
+    groups = [kind for kind in DeliverySettings.__bases__ if issubclass(kind, SinkSettings)]
+    assert [signature(kind.from_settings).parameters["settings"].annotation for kind in SINKS] == groups
+    for kind in SINKS:
+        assert NEEDS_RECORD in DeliverySettings.model_fields[f"outbox_{kind.name}"].metadata
 
 
 def test_without_settings_there_are_no_receivers(make_settings, metrics):

@@ -15,8 +15,8 @@ from sqlalchemy import Connection, delete, insert, select
 from api.errors import RequestError
 from api.record.queries import add_audit_entry
 from api.record.record import Record
+from api.record.settings import RecordSettings
 from api.record.tables import changed_settings
-from api.settings import Settings
 
 CHANGEABLE_SETTINGS = (
     "record_shifts",
@@ -51,7 +51,7 @@ class StoredChange:
     at: datetime
 
 
-class RecordSettings:
+class CurrentSettings:
     """The settings that count now: those of the start with the changes that the record stores.
 
     Args:
@@ -59,7 +59,9 @@ class RecordSettings:
         apply: Is called with the settings after each change, in the event loop.
     """
 
-    def __init__(self, started: Settings, record: Record, apply: Callable[[Settings], None]) -> None:
+    def __init__(
+        self, started: RecordSettings, record: Record, apply: Callable[[RecordSettings], None]
+    ) -> None:
         self.started = self.current = started
         self.changes: Mapping[str, StoredChange] = {}
         self._record, self._apply = record, apply
@@ -171,7 +173,7 @@ def dump_setting(name: str, value: Any) -> Value:
 
 @cache
 def _adapter(name: str) -> TypeAdapter[Any]:
-    field = Settings.model_fields[name]
+    field = RecordSettings.model_fields[name]
     kind: Any = field.annotation
     for constraint in field.metadata:
         kind = Annotated[kind, constraint]

@@ -6,8 +6,8 @@ import pytest
 
 from api.errors import RequestError
 from api.page_routes import STATIC
-from api.record import record_settings
-from api.record.record_settings import CHANGEABLE_SETTINGS, dump_setting, parse_setting
+from api.record import current_settings
+from api.record.current_settings import CHANGEABLE_SETTINGS, dump_setting, parse_setting
 from api.record.settings_routes import SHOWN_SETTINGS
 from api.record.storage.retention_class import RetentionClass
 from api.record.tables import changed_settings
@@ -108,7 +108,7 @@ def test_a_value_is_reset(make_service):
 
 
 def test_other_replicas_and_later_starts_use_the_changed_value(make_service, monkeypatch):
-    monkeypatch.setattr(record_settings, "REFRESH_S", 0.01)
+    monkeypatch.setattr(current_settings, "REFRESH_S", 0.01)
     with make_service() as first:
         change(first, "record_zone", "Europe/Berlin")
     with make_service(record_zone="Asia/Tokyo") as later:
