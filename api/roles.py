@@ -3,7 +3,7 @@
 from typing import Literal, get_args
 
 UserRole = Literal["operator", "reviewer", "quality", "engineer", "administrator"]
-Role = Literal["train", "anyone", "predict", "operator", "reviewer", "quality", "engineer", "administrator"]
+Role = Literal["train", "anyone", "predict", UserRole]
 """A role includes those before it, from `anyone` on. `anyone`: no log-in and no key; `predict`: photographs
 are inspected; `operator`: reads the line and its parts; `reviewer`: reviews; `quality`: statistics, reports,
 exports and the audit log; `engineer`: models, settings, deletions; `administrator`: users.
@@ -24,6 +24,11 @@ _HIGHEST: dict[KeyRole, Role] = {
     "admin": "administrator",
     "train": "train",
 }
+
+
+def user_roles_of(role: UserRole) -> tuple[UserRole, ...]:
+    """Returns a role and those that it includes, the lowest first."""
+    return USER_ROLES[: USER_ROLES.index(role) + 1]
 
 
 def includes(held: Role, needed: Role) -> bool:

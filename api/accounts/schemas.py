@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from api.roles import UserRole
+from api.roles import USER_ROLES, UserRole
 from segdec.schemas import AnswerPart
 
 
@@ -14,6 +14,12 @@ class UserIdentity(AnswerPart):
     name: str
     role: UserRole
     is_screen: bool = Field(description="a screen at the line, which logs in with a link and stays logged in")
+
+
+class SessionUser(UserIdentity):
+    """A user who is logged in."""
+
+    roles: tuple[UserRole, ...] = Field(description="the role and those that it includes")
 
 
 class UserDetail(UserIdentity):
@@ -26,12 +32,13 @@ class UserList(AnswerPart):
     """All users."""
 
     users: list[UserDetail]
+    roles: tuple[UserRole, ...] = Field(USER_ROLES, description="all roles, the lowest first")
 
 
 class SessionState(AnswerPart):
     """Who is logged in."""
 
-    user: UserIdentity | None = Field(description="null: nobody")
+    user: SessionUser | None = Field(description="null: nobody")
     csrf_token: str | None = Field(description="value of the header X-CSRF-Token of requests by this user")
     has_users: bool = Field(description="whether there is anybody who can log in")
     open_id: bool = Field(description="whether people log in at an OpenID Connect provider")

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from api.accounts import log_in as log_in_steps
 from api.accounts.access import COOKIE, AccessControl, check_csrf_token
 from api.accounts.passwords import MAX_LENGTH, hash_password, is_password
-from api.accounts.schemas import SessionState, UserIdentity
+from api.accounts.schemas import SessionState, SessionUser
 from api.accounts.sessions import (
     NewToken,
     Session,
@@ -36,6 +36,7 @@ from api.http.request_params import DeadlineDep, RequiredName
 from api.http.roles import require_role
 from api.record.record import Record
 from api.record.record_params import RecordDep
+from api.roles import user_roles_of
 
 router = APIRouter(prefix="/v1/session", tags=["session"], dependencies=require_role("anyone"))
 
@@ -206,7 +207,12 @@ async def _describe(request: Request, session: Session | None) -> SessionState:
     open_id = request.app.state.open_id is not None
     if session is None:
         return SessionState(user=None, csrf_token=None, has_users=has_users, open_id=open_id)
-    user = UserIdentity(name=session.user, role=session.role, is_screen=session.is_screen)
+    user = SessionUser(
+        name=session.user,
+        role=session.role,
+        is_screen=session.is_screen,
+        roles=user_roles_of(session.role),
+    )
     return SessionState(user=user, csrf_token=session.csrf_token, has_users=True, open_id=open_id)
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import api
 from api import page_routes as pages
 from api.http import page_list
+from api.roles import USER_ROLES
 from tests.api.javascript_texts import texts_of
 
 ATTRIBUTES = ("title", "placeholder", "aria-label", "alt", "data-text")
@@ -47,6 +48,8 @@ class EnglishText(NamedTuple):
 
 def english_texts() -> Iterator[EnglishText]:
     """Yields all texts that are translated."""
+    for role in USER_ROLES:
+        yield EnglishText(role, False, "roles.py")
     for page in PAGES:
         yield from texts_of_html(
             pages.render(page, [*PAGES, page_list.API], pages.ZONE_AND_ACCOUNT), page.folder

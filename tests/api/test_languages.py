@@ -32,7 +32,7 @@ TECHNICAL = re.compile(
     r"|out |px system-ui, sans-serif|roll back|segdec "  # style, codes and names
 )
 SELECTORS = {"querySelector", "querySelectorAll", "closest", "matches"}
-TRANSLATES = {API / "static/shared/language.js", API / "static/shared/sentence.js"}
+TRANSLATES = {API / f"static/shared/{name}.js" for name in ("language", "role_text", "sentence")}
 
 
 def untranslated(source: str) -> Iterator[str]:

@@ -85,6 +85,31 @@ def test_reviews_have_the_name_of_the_user(visit, service):
     expect(page.locator("#review")).to_contain_text("scratch, by bob")
 
 
+def test_controls_are_hidden_unless_the_role_allows_them(visit, service):
+    """Also from a role of which the pages know nothing, and before they know the user."""
+    user = visit(service.address)
+    page = user.open("parts")
+    log_in(page)
+    controls = page.locator("[data-needs]:visible")
+    expect(page.locator("#account")).to_have_text("bob")
+    assert set(controls.evaluate_all("found => found.map(one => one.dataset.needs)")) == {"reviewer"}
+
+    def change_role(route):
+        answer = route.fetch().json()
+        answer["user"] |= {"role": "trainee", "roles": ["trainee"]}
+        route.fulfill(json=answer)
+
+    page.route("**/v1/session", change_role)
+    user.open("parts")
+    expect(page.locator("#account button")).to_have_attribute("title", "Logged in as trainee")
+    expect(controls).to_have_count(0)
+    page.unroute("**/v1/session")
+    page.route("**/v1/session", lambda _: None)  # the answer never arrives
+    user.open("parts")
+    expect(page.locator("h1, header").first).to_be_visible()
+    expect(controls).to_have_count(0)
+
+
 def test_own_password_is_changed(visit, service):
     page = visit(service.address).open("parts")
     log_in(page)

@@ -6,7 +6,7 @@ import { askForCredentials } from "../shared/credentials_prompt.js";
 import { byId, setText } from "../shared/dom.js";
 import { ProposalRequests } from "../shared/proposal_requests.js";
 import { Proposals } from "../shared/proposals.js";
-import { currentSession } from "../shared/session.js";
+import { currentSession, hasRole } from "../shared/session.js";
 import { DataSetList } from "./data_set_list.js";
 import { Findings } from "./findings.js";
 import { ImportList } from "./import_list.js";
@@ -17,7 +17,6 @@ import { DataSetRequests } from "./requests.js";
 import { Upload } from "./upload.js";
 import { VersionList } from "./version_list.js";
 
-const EDITORS = ["engineer", "administrator"];
 const credentials = new Credentials(askForCredentials);
 const requests = new DataSetRequests(credentials);
 const id = new URLSearchParams(location.search).get("id");
@@ -27,7 +26,7 @@ async function showDataSet() {
   if (!found) return;
   let jobs = await requests.trainings(id).catch(() => []); // the page works without them
   const { user } = await currentSession();
-  const mayChange = !user || EDITORS.includes(user.role);
+  const mayChange = !user || hasRole(user, "engineer");
   const refresh = async () => present((await requests.find(id).catch(() => null)) ?? found);
   const sheet = new PhotographSheet(id, requests, mayChange, refresh);
   const reload = () => Promise.all([refresh(), sheet.load()]);

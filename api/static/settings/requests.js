@@ -21,21 +21,22 @@ export class SettingRequests {
     return (await this.#json(`v1/settings/${name}`, "DELETE")).settings;
   }
 
-  async users() {
-    return (await this.#json("v1/users")).users;
+  /** All users and roles: {users, roles}, as the next ones return them. */
+  users() {
+    return this.#json("v1/users");
   }
 
-  /** Adds a user {name, role, password}; without a password, a screen. Returns all users, as the next ones. */
-  async addUser(user) {
-    return (await this.#json("v1/users", "POST", user)).users;
+  /** Adds a user {name, role, password}; without a password, a screen. */
+  addUser(user) {
+    return this.#json("v1/users", "POST", user);
   }
 
-  async changeUser(name, change) {
-    return (await this.#json(pathOf(name), "PUT", change)).users;
+  changeUser(name, change) {
+    return this.#json(pathOf(name), "PUT", change);
   }
 
-  async removeUser(name) {
-    return (await this.#json(pathOf(name), "DELETE")).users;
+  removeUser(name) {
+    return this.#json(pathOf(name), "DELETE");
   }
 
   /** A link with which a screen logs in: {path, expires_at}. */

@@ -7,12 +7,11 @@ import { formatNumber, translate } from "../shared/language.js";
 import { personText } from "../shared/person_text.js";
 import { timeText } from "../shared/plant_time.js";
 import { Credentials } from "../shared/credentials.js";
-import { currentSession } from "../shared/session.js";
+import { currentSession, hasRole } from "../shared/session.js";
 import { SettingRequests } from "./requests.js";
 import { GROUPS } from "./setting_texts.js";
 import { UserTable } from "./user_table.js";
 
-const EDITORS = ["engineer", "administrator"];
 const credentials = new Credentials(askForCredentials);
 const requests = new SettingRequests(credentials);
 const users = new UserTable(requests, credentials);
@@ -22,9 +21,9 @@ async function load() {
   if (!settings) return;
   const { user, has_users: hasUsers } = await currentSession();
   byId("open-access").hidden = hasUsers || Boolean(credentials.key);
-  const mayEdit = user ? EDITORS.includes(user.role) : Boolean(credentials.key);
+  const mayEdit = user ? hasRole(user, "engineer") : Boolean(credentials.key);
   present(settings, mayEdit);
-  if (user ? user.role === "administrator" : credentials.key) await users.load();
+  if (user ? hasRole(user, "administrator") : credentials.key) await users.load();
 }
 
 function present(settings, mayEdit) {

@@ -6,12 +6,9 @@ import { translate } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
 import { roleText } from "../shared/role_text.js";
 
-const ROLES = ["operator", "reviewer", "quality", "engineer", "administrator"];
-
 export class UserTable {
   constructor(requests, credentials) {
     Object.assign(this, { requests, credentials, form: byId("new-user") });
-    this.form.elements.role.append(...roleOptions());
     this.form.elements.screen.addEventListener("change", () => this.#showPassword());
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -26,14 +23,16 @@ export class UserTable {
     await this.#change(() => this.requests.users());
   }
 
-  #present(users) {
+  #present({ users, roles }) {
+    const choice = this.form.elements.role;
+    if (!choice.length) choice.append(...roleOptions(roles));
     byId("users").hidden = false;
-    byId("user-rows").replaceChildren(...users.map((user) => this.#row(user)));
+    byId("user-rows").replaceChildren(...users.map((user) => this.#row(user, roles)));
   }
 
-  #row(user) {
+  #row(user, roles) {
     const { name, is_screen: isScreen, created_at: added } = user;
-    const role = createElement("select", "", ...roleOptions());
+    const role = createElement("select", "", ...roleOptions(roles));
     role.value = user.role;
     role.setAttribute("aria-label", translate("Role of {name}", { name }));
     role.addEventListener("change", () => this.#change(() => this.requests.changeUser(name, { role: role.value })));
@@ -82,9 +81,9 @@ export class UserTable {
   /** Runs a request that returns the users, and shows them; returns whether it succeeded. */
   async #change(act) {
     setText(byId("link"), "");
-    const users = await attempt(this.credentials, act);
-    if (users) this.#present(users);
-    return Boolean(users);
+    const answer = await attempt(this.credentials, act);
+    if (answer) this.#present(answer);
+    return Boolean(answer);
   }
 
   #showPassword() {
@@ -95,8 +94,8 @@ export class UserTable {
   }
 }
 
-function roleOptions() {
-  return ROLES.map((role) => new Option(roleText(role), role));
+function roleOptions(roles) {
+  return roles.map((role) => new Option(roleText(role), role));
 }
 
 function button(text, act) {

@@ -7,6 +7,9 @@ import { changePassword, currentSession, logOut, refreshSession } from "./sessio
 
 const REFRESH_MS = 10 * 60_000; // keeps the session of an open page alive
 
+const rules = new CSSStyleSheet();
+document.adoptedStyleSheets.push(rules);
+
 const DIALOG = `
   <form method="dialog">
     <h2 id="account-title">Account</h2>
@@ -23,7 +26,7 @@ const DIALOG = `
 
 async function present() {
   const { user } = await currentSession();
-  document.documentElement.dataset.role = user?.role ?? "";
+  hideControls(user);
   if (!user) {
     byId("account").replaceChildren();
     return;
@@ -33,6 +36,14 @@ async function present() {
   button.title = translate("Logged in as {role}", { role: roleText(user.role) });
   button.addEventListener("click", () => open(user));
   byId("account").replaceChildren(button);
+}
+
+/** Hides the controls that no role of the user allows; base.css hides all of them until the user is known. */
+function hideControls(user) {
+  const allowed = user?.roles.map((role) => `[data-needs="${role}"]`);
+  rules.replaceSync(allowed ? `[data-needs]:not(${allowed}) {}` : "");
+  rules.cssRules[0]?.style.setProperty("display", "none", "important");
+  document.documentElement.dataset.user = user?.name ?? "";
 }
 
 function open(user) {

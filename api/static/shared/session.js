@@ -11,10 +11,15 @@ const JSON_TYPE = { "Content-Type": "application/json" };
 let asked = null;
 let linkProblem = "";
 
-/** {user: {name, role} or null, csrf_token, has_users, open_id}; asked once for each page. */
+/** {user: {name, role, roles} or null, csrf_token, has_users, open_id}; asked once for each page. */
 export function currentSession() {
   asked ??= byId("account") ? load() : Promise.resolve(NOBODY); // without a record there are no users
   return asked;
+}
+
+/** Whether a user has a role or one that includes it. */
+export function hasRole(user, role) {
+  return user.roles.includes(role);
 }
 
 /** Asks again; the service may send a new cookie. */

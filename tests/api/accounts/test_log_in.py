@@ -8,6 +8,7 @@ import pytest
 from api.accounts import access, session_routes
 from api.errors import RequestError
 from api.http.rate_limit import RateLimiter
+from api.roles import USER_ROLES
 from tests.api.accounts.conftest import ADMIN, PASSWORD
 from tests.api.conftest import PNG
 
@@ -73,7 +74,8 @@ def test_log_in_and_out(browser):
     assert browser.send("GET", "/v1/session").json() == nobody
     assert browser.code("GET", RECORDS) == (401, "not_logged_in")
     answer = browser.send("POST", "/v1/session", {"name": " ANNA", "password": PASSWORD})
-    assert answer.json()["user"] == {"name": ADMIN, "role": "administrator", "is_screen": False}
+    user = {"name": ADMIN, "role": "administrator", "is_screen": False, "roles": list(USER_ROLES)}
+    assert answer.json()["user"] == user
     attributes = answer.headers["set-cookie"].lower()
     assert all(word in attributes for word in ("httponly", "samesite=strict", "path=/"))
     assert "secure" not in attributes  # http
@@ -162,8 +164,9 @@ def test_users_are_managed(browser):
     anna.send("POST", "/v1/users", {"name": "Bob", "role": "operator", "password": PASSWORD})
     bob = Browser(browser.client, "bob")
     assert bob.code("GET", "/v1/trends?first=2026-01-01&last=2026-01-02") == (403, "role_too_low")
-    names = anna.send("PUT", "/v1/users/bob", {"role": "quality"}).json()["users"]
-    assert [(user["name"], user["role"]) for user in names] == [("anna", "administrator"), ("bob", "quality")]
+    names = anna.send("PUT", "/v1/users/bob", {"role": "quality"}).json()
+    people = [(user["name"], user["role"]) for user in names["users"]]
+    assert (people, names["roles"]) == ([("anna", "administrator"), ("bob", "quality")], list(USER_ROLES))
     assert bob.code("GET", "/v1/trends?first=2026-01-01&last=2026-01-02") == (200, None)
     assert anna.code("PUT", "/v1/users/bob", {"password": "short"}) == (422, "weak_password")
     assert anna.code("PUT", "/v1/users/bob", {"password": OTHER}) == (200, None)

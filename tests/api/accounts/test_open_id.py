@@ -90,7 +90,8 @@ def test_a_user_logs_in_and_gets_the_role_of_the_groups(client, provider):
     assert client.get("/v1/session").json()["open_id"]
     answer = log_in(client)
     assert (answer.status_code, answer.headers["location"]) == (303, f"{PUBLIC}/parts")
-    assert session_of(client, answer)["user"] == {"name": "eva", "role": "quality", "is_screen": False}
+    user = {"name": "eva", "role": "quality", "is_screen": False}
+    assert session_of(client, answer)["user"] == user | {"roles": ["operator", "reviewer", "quality"]}
     provider.claims |= {"preferred_username": "renamed", "groups": ["it", "qs"]}
     assert session_of(client, log_in(client))["user"]["name"] == "eva"  # the same subject
     provider.claims["groups"] = "lines"

@@ -1,6 +1,7 @@
 """The roles of all routes, and who may use them."""
 
 import hashlib
+import re
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NoReturn
@@ -10,7 +11,9 @@ from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
 from api.accounts import sessions, users
+from api.http.page_list import RECORD_PAGES
 from api.http.roles import check_roles, role_of
+from api.page_routes import STATIC
 from api.roles import USER_ROLES, Role, includes
 from segdec.errors import ConfigError
 
@@ -24,6 +27,7 @@ FOLDERS = {
     *(page.strip("/") for page in PAGES - {"/", "/docs"}),
 }
 FILES = {"/docs", "/docs/swagger", *(f"/static/{name}" for name in FOLDERS)}
+NEEDED_ROLE = re.compile(r"""(?:data-needs=|dataset\.needs = |hasRole\(user, )"(\w+)\"""")
 PERMISSIONS = """
 anyone         GET HEAD        /livez
 anyone         GET HEAD        /readyz
@@ -230,6 +234,20 @@ def test_route_without_a_role_is_refused(guarded):
     guarded.routes.extend(router.routes)
     with pytest.raises(ConfigError, match="/v1/new declares no role"):
         check_roles(guarded)
+
+
+def test_pages_name_only_known_roles():
+    """The controls of an unknown one would be hidden from everybody."""
+    named = {page.role for page in RECORD_PAGES if page.role}
+    for path in (*STATIC.rglob("*.html"), *STATIC.rglob("*.js")):
+        named.update(NEEDED_ROLE.findall(path.read_text("utf-8")))
+    assert named == {"reviewer", "quality", "engineer", "administrator"}
+    assert named <= set(USER_ROLES)
+
+
+def test_the_documentation_has_all_roles_in_their_order():
+    text = (STATIC.parents[1] / "docs/users.md").read_text("utf-8")
+    assert tuple(re.findall(r"^\| (\w+) \| ", text, re.MULTILINE))[1:] == USER_ROLES
 
 
 @pytest.mark.anyio
