@@ -9,6 +9,7 @@ import pytest
 from joserfc.jwk import RSAKey
 
 from api.http.rate_limit import RateLimiter
+from api.roles import user_roles_of
 from api.settings import read_settings
 from segdec.errors import ConfigError
 from tests.api.accounts.openid_provider import CLIENT, SECRET, Provider, query_of, running
@@ -91,7 +92,7 @@ def test_a_user_logs_in_and_gets_the_role_of_the_groups(client, provider):
     answer = log_in(client)
     assert (answer.status_code, answer.headers["location"]) == (303, f"{PUBLIC}/parts")
     user = {"name": "eva", "role": "quality", "is_screen": False}
-    assert session_of(client, answer)["user"] == user | {"roles": ["operator", "reviewer", "quality"]}
+    assert session_of(client, answer)["user"] == user | {"roles": list(user_roles_of("quality"))}
     provider.claims |= {"preferred_username": "renamed", "groups": ["it", "qs"]}
     assert session_of(client, log_in(client))["user"]["name"] == "eva"  # the same subject
     provider.claims["groups"] = "lines"
