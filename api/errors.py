@@ -33,16 +33,35 @@ COUNTED_STATUSES = RETRYABLE_STATUSES | {401, 403}
 """Statuses of rejections, which are counted by their code."""
 
 
+Values = Mapping[str, str | int | float]
+"""Names and numbers in the text of an error."""
+
+
 class RequestError(SegdecError):
-    """A request that cannot be answered: status, code for programs, message, additional response headers."""
+    """A request that cannot be answered.
+
+    Args:
+        status: HTTP status.
+        code: For programs, and for the text in other languages.
+        text: In English; `{name}` is replaced by a value if there are values.
+        headers: Additional headers of the answer.
+        values: By their names in the texts of all languages.
+    """
 
     def __init__(
-        self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        code: str,
+        text: str,
+        headers: Mapping[str, str] | None = None,
+        /,
+        **values: str | int | float,
     ) -> None:
-        super().__init__(message)
+        super().__init__(text.format(**values) if values else text)
         self.status = status
         self.code = code
         self.headers = dict(headers or {})
+        self.values = values
 
 
 def service_unavailable(code: str, message: str, retry_after_s: int) -> RequestError:
@@ -86,11 +105,18 @@ def describe_json_errors(error: ValidationError, root: str = "body") -> str:
 # === Problems ===
 
 
-def make_problem(request_id: str, status: int, code: str, detail: str) -> Problem:
+def make_problem(
+    request_id: str, status: int, code: str, detail: str, values: Values | None = None
+) -> Problem:
     title = HTTPStatus(status).phrase
     if len(detail) > MAX_DETAIL:
         detail = f"{detail[:MAX_DETAIL]}…"
-    return Problem(title=title, status=status, detail=detail, code=code, request_id=request_id)
+    known = dict(values or {})
+    return Problem(title=title, status=status, detail=detail, code=code, values=known, request_id=request_id)
+
+
+def values_of(error: RequestError | ImageError) -> Values:
+    return error.values if isinstance(error, RequestError) else {}
 
 
 def status_of(error: RequestError | ImageError) -> int:
@@ -103,9 +129,15 @@ class ProblemResponse(Response):
     """An error response; stores the problem in the request's state for logs and metrics."""
 
     def __init__(
-        self, request_id: str, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None
+        self,
+        request_id: str,
+        status: int,
+        code: str,
+        detail: str,
+        headers: Mapping[str, str] | None = None,
+        values: Values | None = None,
     ) -> None:
-        self.problem = make_problem(request_id, status, code, detail)
+        self.problem = make_problem(request_id, status, code, detail, values)
         super().__init__(self.problem.model_dump_json(), status, headers, MEDIA_TYPE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -145,7 +177,8 @@ async def _answer_error(request: Request, error: RequestError | ImageError) -> R
         headers = error.headers
         if status in COUNTED_STATUSES:
             request.app.state.metrics.count_rejection(error.code)
-    return ProblemResponse(request.state.request_id, status, error.code, str(error), headers)
+    values = values_of(error)
+    return ProblemResponse(request.state.request_id, status, error.code, str(error), headers, values)
 
 
 async def _answer_validation_error(request: Request, error: RequestValidationError) -> Response:

@@ -9,6 +9,7 @@ from api.http.middleware.cross_site import CrossSiteMiddleware
 from api.http.middleware.draining import ShutdownMiddleware
 from api.http.middleware.request_id import RequestIdMiddleware
 from api.http.middleware.response_headers import ResponseHeadersMiddleware
+from api.http.middleware.translation import TranslationMiddleware
 from api.http.middleware.v2_errors import ProtocolErrorMiddleware
 from api.metrics import Metrics
 from api.record.uninspected_middleware import UninspectedMiddleware
@@ -48,10 +49,10 @@ CORS_ANSWER_HEADERS = (
 def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
     """Adds the middleware to `app`.
 
-    A request passes, in this order: headers of all answers, errors of /v2, access log, CORS (so that a
-    browser can read every rejection, and a preflight, which has no key, is answered), request id, host name,
-    origin (both before the log of photographs, which other sites could fill), shutdown, log of photographs
-    that are not inspected, route.
+    A request passes, in this order: headers of all answers, errors of /v2, access log, language of the
+    answer, CORS (so that a browser can read every rejection, and a preflight, which has no key, is answered),
+    request id, host name, origin (both before the log of photographs, which other sites could fill),
+    shutdown, log of photographs that are not inspected, route.
     """
     # The one added last comes first.
     if settings.record != "off":
@@ -68,6 +69,7 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
             allow_headers=CORS_REQUEST_HEADERS,
             expose_headers=CORS_ANSWER_HEADERS,
         )
+    app.add_middleware(TranslationMiddleware)
     app.add_middleware(AccessMiddleware, metrics=metrics, log=settings.access_log)
     app.add_middleware(ProtocolErrorMiddleware)
     app.add_middleware(ResponseHeadersMiddleware)

@@ -157,6 +157,7 @@ class Problem(AnswerPart):
     status: int
     detail: str = Field(description="what arrived, what was expected, what to do")
     code: str = Field(description="stable error code for programs, for example `truncated_image`")
+    values: dict[str, str | int | float] = Field({}, description="names and numbers of the detail")
     request_id: str
 
 

@@ -31,7 +31,8 @@ def create_data_set(
         raise RequestError(
             409,
             "too_many_data_sets",
-            f"There are {MAX_DATA_SETS} data sets already. Expected fewer: use one of them.",
+            "There are {limit} data sets already. Expected fewer: use one of them.",
+            limit=MAX_DATA_SETS,
         )
     row = {"created_at": now, "created_by": who, **values, "classes": _to_json(values["classes"])}
     number: int = connection.execute(insert(data_sets).returning(table.id), row).scalar_one()
@@ -162,7 +163,8 @@ def _free_name(connection: Connection, name: str) -> str:
         raise RequestError(
             409,
             "name_taken",
-            f"There is already a data set '{wanted}'. Choose another name, or use that one.",
+            "There is already a data set '{name}'. Choose another name, or use that one.",
+            name=wanted,
         )
     return wanted
 

@@ -141,9 +141,10 @@ def _too_large(limit: int) -> RequestError:
     return RequestError(
         413,
         "body_too_large",
-        f"The archive has more than {limit / 1e9:g} GB. Send several smaller ones, or start the service with "
-        "a larger --import-gb.",
+        "The archive has more than {gigabytes:g} GB. Send several smaller ones, or start the service with a "
+        "larger --import-gb.",
         CLOSE,
+        gigabytes=limit / 1e9,
     )
 
 

@@ -46,8 +46,8 @@ def check_label(label: str, classes: Collection[str]) -> None:
     """Raises RequestError 400 if a label is none of a data set with these classes."""
     if label not in (GOOD, IGNORE, *classes):
         expected = ", ".join((GOOD, IGNORE, *classes))
-        detail = f"The label is {label[:80]!r}. Expected one of {expected}; an engineer can add a class."
-        raise RequestError(400, "unknown_label", detail)
+        text = "The label is '{label}'. Expected one of {expected}; an engineer can add a class."
+        raise RequestError(400, "unknown_label", text, label=label[:80], expected=expected)
 
 
 def _bad_class(name: str, what: str) -> RequestError:

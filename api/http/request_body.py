@@ -67,9 +67,8 @@ async def read_chunks(request: Request, limit: int, upload: OpenUpload) -> Async
 
 
 def _too_large(size: str, limit: int) -> RequestError:
-    return RequestError(
-        413, "body_too_large", f"The body has {size} bytes; expected at most {limit}. Send a smaller file."
-    )
+    text = "The body has {size} bytes; expected at most {limit}. Send a smaller file."
+    return RequestError(413, "body_too_large", text, size=size, limit=limit, gigabytes=limit / 1e9)
 
 
 def refuse_compressed(request: Request) -> None:

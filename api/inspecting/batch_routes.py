@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.errors import RETRYABLE_STATUSES, RequestError, document_problems, make_problem, status_of
+from api.errors import RETRYABLE_STATUSES, RequestError, document_problems, make_problem, status_of, values_of
 from api.http.admission import cancel_on_disconnect
 from api.http.body_schemas import BINARY_SCHEMA, inline_schema
 from api.http.mask_encoding import check_mask_form
@@ -85,6 +85,8 @@ async def _inspect_item(
         return BatchItem(
             name=upload.name,
             answer=None,
-            problem=make_problem(params.request_id, status_of(error), error.code, str(error)),
+            problem=make_problem(
+                params.request_id, status_of(error), error.code, str(error), values_of(error)
+            ),
         )
     return BatchItem(name=upload.name, answer=answer, problem=None)

@@ -1,4 +1,4 @@
-"""The languages of the pages and the reports: a JSON file for each, from English texts to translated ones.
+"""The languages of pages, answers and reports: a JSON file for each, from English texts to translated ones.
 
 English has no file. `docs/extending.md` describes how to add a language.
 """
@@ -19,16 +19,24 @@ and others) to texts; its key is the English plural.
 
 
 class Catalogue(NamedTuple):
-    """A language: its own name, and its translations."""
+    """A language: its own name, and its translations.
+
+    Attributes:
+        texts: Of the pages and the reports.
+        codes: Texts of errors by their codes, with the names of their values in braces.
+        sentences: Of templates of sentences that are stored, or come from other packages.
+    """
 
     name: str
     texts: Texts
+    codes: Mapping[str, str]
+    sentences: Texts
 
 
 @cache
 def read_catalogues() -> Mapping[str, Catalogue]:
     """Returns the known languages by their codes, English first."""
-    found = {DEFAULT: Catalogue("English", {})}
+    found = {DEFAULT: Catalogue("English", {}, {}, {})}
     for path in sorted(FOLDER.glob("*.json")):
         found[path.stem] = Catalogue(**json.loads(path.read_text("utf-8")))
     return found

@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import Field
 from sqlalchemy import RowMapping
 
-from api.errors import RequestError
+from api.errors import RequestError, values_of
 from segdec.errors import ArtifactError, ImageError, SegdecError
 from segdec.schemas import AnswerPart
 
@@ -56,7 +56,7 @@ def cause_of(error: SegdecError) -> Cause | None:
     if isinstance(error, JobError):
         return error.cause
     if isinstance(error, RequestError | ImageError):
-        return Cause(code=error.code)
+        return Cause(code=error.code, values=dict(values_of(error)))
     return Cause(code="unusable_model") if isinstance(error, ArtifactError) else None
 
 

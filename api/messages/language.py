@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cache
 from zoneinfo import ZoneInfo
 
 from babel import Locale
@@ -17,10 +18,11 @@ from api.messages.catalogues import DEFAULT, Catalogue, read_catalogues
 from segdec.errors import ConfigError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Language:
     """A language with its conventions."""
 
+    code: str
     catalogue: Catalogue
     locale: Locale
 
@@ -64,15 +66,20 @@ class Language:
         """Returns a probability with up to six significant digits."""
         return format_decimal(Decimal(f"{value:.6g}"), "0.############", self.locale)
 
+    def number(self, value: float) -> str:
+        """Returns a number with all its decimals."""
+        return format_decimal(value, locale=self.locale, decimal_quantization=False)
+
     def percent(self, share: float) -> str:
         """Returns a share in percent."""
         return f"{self.decimals(100 * share, 2 if share < 0.1 else 1)} %"
 
 
-ENGLISH = Language(Catalogue("English", {}), Locale("en", "GB"))
+ENGLISH = Language(DEFAULT, read_catalogues()[DEFAULT], Locale("en", "GB"))
 """British English has 24 hours and days before months, as the pages do."""
 
 
+@cache
 def find_language(code: str) -> Language:
     """Returns a language by its code.
 
@@ -82,4 +89,4 @@ def find_language(code: str) -> Language:
     known = read_catalogues()
     if code not in known:
         raise ConfigError(f"The language is {code}. Expected one of: {', '.join(known)}.")
-    return ENGLISH if code == DEFAULT else Language(known[code], Locale.parse(code))
+    return ENGLISH if code == DEFAULT else Language(code, known[code], Locale.parse(code))

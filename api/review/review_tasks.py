@@ -67,5 +67,9 @@ def check_label(label: str, row: Row) -> None:
     known = [*class_names(row), UNSURE]
     if label not in known:
         raise RequestError(
-            400, "unknown_label", f"The label is '{label}'. Expected one of: {', '.join(known)}."
+            400,
+            "unknown_label",
+            "The label is '{label}'. Expected one of: {expected}.",
+            label=label,
+            expected=", ".join(known),
         )

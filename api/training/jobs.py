@@ -105,15 +105,15 @@ def _complete_settings(connection: Connection, new: NewJob) -> JobSettings:
 def _check_settings(settings: JobSettings, classes: Sequence[str]) -> None:
     if settings.encoder is not None and settings.encoder not in ENCODERS:
         meant = nearest_name(settings.encoder, ENCODERS)
-        detail = f"The encoder is {settings.encoder[:80]!r}; did you mean '{meant}'?"
-        raise RequestError(400, "unknown_encoder", f"{detail} Expected one of {', '.join(ENCODERS)}.")
+        text = "The encoder is '{name}'; did you mean '{meant}'? Expected one of {expected}."
+        values = {"name": settings.encoder[:80], "meant": meant, "expected": ", ".join(ENCODERS)}
+        raise RequestError(400, "unknown_encoder", text, **values)
     unknown = [name for name in settings.classes or () if name not in classes]
     if unknown or settings.classes == []:
-        named = f"The class {unknown[0][:80]!r} is not in this version" if unknown else "No class is named"
-        detail = (
-            f"{named}. Expected some of {', '.join(classes)}, or null for all; '{GOOD}' is always learned."
-        )
-        raise RequestError(400, "unknown_class", detail)
+        named = "The class '{name}' is not in this version" if unknown else "No class is named"
+        text = f"{named}. Expected some of {{expected}}, or null for all; '{GOOD}' is always learned."
+        values = {"name": "".join(unknown[:1])[:80], "expected": ", ".join(classes)}
+        raise RequestError(400, "unknown_class", text, **values)
 
 
 def _next_version(connection: Connection, model: str, used: Collection[str]) -> str:
@@ -216,8 +216,8 @@ def check_no_training(connection: Connection, data_set_id: int) -> None:
     if rows:
         shown = [f"{model} {version} (training {job_id})" for job_id, model, version in rows[:MAX_NAMED]]
         more = f" and {len(rows) - MAX_NAMED} more" if len(rows) > MAX_NAMED else ""
-        detail = (
-            f"Trainings of models use this data set: {', '.join(shown)}{more}. Delete the trainings first; "
-            "that of a model that is served cannot be deleted."
+        text = (
+            "Trainings of models use this data set: {trainings}. Delete the trainings first; that of a model "
+            "that is served cannot be deleted."
         )
-        raise RequestError(409, "data_set_used", detail)
+        raise RequestError(409, "data_set_used", text, trainings=f"{', '.join(shown)}{more}")

@@ -75,11 +75,12 @@ def check_labels(connection: Connection, data_set_id: int) -> None:
     """
     counts = count_labels(connection, data_set_id)
     if min(counts.good_parts, counts.defective_parts) < MIN_PARTS:
-        detail = (
-            f"{counts.good_parts} good and {counts.defective_parts} defective parts for training have a "
-            f"label. Expected at least {MIN_PARTS} of each: label more photographs first."
+        text = (
+            "{good} good and {defective} defective parts for training have a label. Expected at least "
+            "{needed} of each: label more photographs first."
         )
-        raise RequestError(409, "too_few_labels", detail)
+        values = {"good": counts.good_parts, "defective": counts.defective_parts, "needed": MIN_PARTS}
+        raise RequestError(409, "too_few_labels", text, **values)
     if not counts.unlabelled:
         raise RequestError(409, "nothing_unlabelled", "All photographs of the data set are labelled.")
 

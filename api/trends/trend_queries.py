@@ -166,7 +166,8 @@ def _sum_rows(connection: Connection, filters: Filters) -> PeriodSums:
                 raise RequestError(
                     400,
                     "too_many_inspections",
-                    f"More than {MAX_TAGGED:,} inspections match. Expected fewer: shorten the period.",
+                    "More than {limit:,} inspections match. Expected fewer: shorten the period.",
+                    limit=MAX_TAGGED,
                 )
             key = (_start_of_quarter(at), model, version, label)
             count, summed = times.get(key, (0, 0.0))

@@ -30,7 +30,7 @@ PAGES = (
     page_list.LABEL,
     page_list.TRAIN,
 )
-FUNCTIONS = {"translate": 1, "translateCount": 2, "translate_count": 2, "sentence": 1, "countedSentence": 2}
+FUNCTIONS = {"translate": 1, "translateCount": 2, "translate_count": 2}
 """Functions that translate, with the number of texts that they are passed."""
 API = Path(api.__file__).parent
 SCRIPTS = tuple(
@@ -136,6 +136,6 @@ def name_of(function: ast.expr) -> str:
 def computed_texts(source: str) -> list[int]:
     """Returns the lines of a script where `translate` is passed a text that is not a literal."""
     literals = Counter(found.call for found in texts_of(source) if found.function in FUNCTIONS)
-    calls = re.finditer(r"(?<!function )\b(translate|translateCount|sentence|countedSentence)\(", source)
+    calls = re.finditer(r"(?<!function )\b(translate|translateCount)\(", source)
     wrong = (call for call in calls if literals[call.start()] != FUNCTIONS[call[1]])
     return [source.count("\n", 0, call.start()) + 1 for call in wrong]

@@ -8,7 +8,7 @@ import pytest
 from segdec.images import encode_png
 from tests.api.conftest import PNG
 
-PROBLEM_KEYS = {"type", "title", "status", "detail", "code", "request_id"}
+PROBLEM_KEYS = {"type", "title", "status", "detail", "code", "values", "request_id"}
 
 
 def check(answer, status: int, code: str, words: tuple[str, ...] = ()) -> None:

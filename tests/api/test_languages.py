@@ -32,7 +32,7 @@ TECHNICAL = re.compile(
     r"|out |px system-ui, sans-serif|roll back|segdec "  # style, codes and names
 )
 SELECTORS = {"querySelector", "querySelectorAll", "closest", "matches"}
-TRANSLATES = {API / f"static/shared/{name}.js" for name in ("language", "role_text", "sentence")}
+TRANSLATES = {API / f"static/shared/{name}.js" for name in ("language", "role_text")}
 
 
 def untranslated(source: str) -> Iterator[str]:
@@ -79,7 +79,9 @@ def test_each_text_has_a_translation_and_none_is_unused(texts, code):
     places = {text.text: text.place for text in english_texts()}
     missing = [f"{places[text]}: {text}" for text in texts if text not in known]
     unused = [text for text in known if text not in texts]
-    assert (missing, unused) == ([], []), f"Add them to, or remove them from, api/languages/{code}.json."
+    assert (missing, unused) == ([], []), (
+        f"Add them to, or remove them from, api/messages/languages/{code}.json."
+    )
 
 
 @pytest.mark.parametrize("code", LANGUAGES)

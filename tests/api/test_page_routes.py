@@ -3,6 +3,7 @@ import re
 import pytest
 
 from api import page_routes as pages
+from api.http import page_list
 from api.page_routes import STATIC
 from segdec.encoders import COMPARED, ENCODERS
 from tests.api.page_texts import PAGES
@@ -97,11 +98,11 @@ def test_pages_have_the_time_zone_of_the_plant(make_app, serve, tmp_path, key_fi
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.folder)
 def test_pages_work_below_the_prefix_of_a_proxy(page):
-    addresses = re.findall(r'(?:href|src)="([^"]+)"', pages.render(page, [*PAGES, pages.API]))
+    addresses = re.findall(r'(?:href|src)="([^"]+)"', pages.render(page, [*PAGES, page_list.API]))
     assert "static/shared/base.css" in addresses
     assert [address for address in addresses if address.startswith(("/", "http"))] == []
 
 
 def test_page_below_another_loads_its_files_from_above():
-    assert '<base href="../">' in pages.render(pages.PART, [])
-    assert "<base" not in pages.render(pages.PARTS, [])
+    assert '<base href="../">' in pages.render(page_list.PART, [])
+    assert "<base" not in pages.render(page_list.PARTS, [])

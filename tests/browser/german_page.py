@@ -1,7 +1,6 @@
 """What is wrong with a page in German: English texts, and texts that are cut off."""
 
 import re
-from collections.abc import Sequence
 from functools import cache
 
 from playwright.sync_api import Page
@@ -25,10 +24,6 @@ COLLECT = """() => {
     return found;
 }"""
 """All texts of a page and the attributes that are texts, except where `translate="no"`."""
-TRANSLATE = """async ([script, name, texts]) => {
-    const module = await import(new URL(`static/shared/${script}`, document.baseURI));
-    return texts.map((text) => module[name](text));
-}"""
 CLIPPED = """() => {
     const parts = document.querySelectorAll("article, section, button, label, h1, h2, th, summary, a, dt");
     const isClipped = (part) => {
@@ -49,14 +44,6 @@ def _english() -> re.Pattern[str]:
     numbered = (re.sub(r"\\\{(count|total)\\\}", r"[\\d.,]+", re.escape(text)) for text in keys)
     patterns = [re.sub(r"\\\{\w+\\\}", "(.+)", text) for text in numbered]
     return re.compile("|".join(patterns), re.DOTALL)
-
-
-def translate_sentences(
-    page: Page, script: str, function: str, texts: Sequence[str | dict[str, str]]
-) -> list[str]:
-    """Returns the texts, or problems, as a function of `static/shared` shows them on a page."""
-    result: list[str] = page.evaluate(TRANSLATE, [script, function, list(texts)])
-    return result
 
 
 def english_texts(page: Page) -> list[str]:

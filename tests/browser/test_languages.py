@@ -111,6 +111,20 @@ def test_the_language_is_chosen_and_stays(visit, address):
     expect(page.get_by_role("button", name="Show", exact=True)).to_be_visible()
 
 
+ERROR_OF = """async (path) => {
+    const { request } = await import(new URL("static/shared/service.js", document.baseURI));
+    return request(path, { credentials: {} }).catch((error) => error.message);
+}"""
+
+
+def test_errors_are_in_the_language_of_the_page_not_of_the_browser(visit, address):
+    page = open_german(visit, address, "parts").page
+    assert page.evaluate(ERROR_OF, "v1/records/999") == "Die Aufzeichnung hat dieses Teil nicht."
+    page.get_by_label("Sprache").select_option("en")
+    expect(page.get_by_role("button", name="Search")).to_be_visible()
+    assert page.evaluate(ERROR_OF, "v1/records/999").startswith("There is no record 999.")
+
+
 def test_a_page_without_its_language_file_is_in_english(visit, address):
     user = visit(address, locale="de-DE")
     user.page.route("**/languages/de.json", lambda route: route.abort())

@@ -3,7 +3,6 @@
 import { attempt } from "../shared/attempt.js";
 import { byId, createElement } from "../shared/dom.js";
 import { formatNumber, translate } from "../shared/language.js";
-import { personText } from "../shared/person_text.js";
 import { timeText } from "../shared/plant_time.js";
 
 export class DataSetList {
@@ -42,7 +41,7 @@ function rowOf({ id, name, counts, classes, latest_version: version, created_at:
     formatNumber(counts.labelled),
     classes.join(", ") || "–",
     version === null ? "–" : translate("Version {version}", { version }),
-    [timeText(created), personText(author)].filter(Boolean).join(", "),
+    [timeText(created), author].filter(Boolean).join(", "),
   ];
   return createElement("tr", "", ...cells.map((content) => createElement("td", "", content)));
 }

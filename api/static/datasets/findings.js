@@ -4,7 +4,6 @@ import { attempt } from "../shared/attempt.js";
 import { byId, createElement, setText } from "../shared/dom.js";
 import { translate, translateCount } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
-import { storedText } from "../shared/problem_text.js";
 
 const REFRESH_MS = 1500;
 const MAX_NAMES = 4;
@@ -51,8 +50,7 @@ export class Findings {
     this.waiting = setTimeout(() => this.load(), REFRESH_MS);
   }
 
-  #entry({ kind, photographs, text: detail, cause }) {
-    const text = storedText(detail, cause);
+  #entry({ kind, photographs, text }) {
     const names = photographs.slice(0, MAX_NAMES).map(({ name }) => name).join(", ");
     const more = photographs.length - MAX_NAMES;
     const button = createElement("button", "", KINDS[kind] ?? kind);
@@ -64,9 +62,9 @@ export class Findings {
   }
 }
 
-function stateText({ state, error, error_cause: cause, found, checked, finished_at: finished }) {
+function stateText({ state, error, found, checked, finished_at: finished }) {
   if (state === "running") return translateCount(checked, "{count} photograph is being checked …", "{count} photographs are being checked …");
-  if (state === "failed") return `${translate("Failed")}: ${storedText(error, cause)}`;
+  if (state === "failed") return `${translate("Failed")}: ${error}`;
   const findings = translateCount(found, "{count} finding", "{count} findings");
   return `${findings}, ${timeText(finished)}`;
 }

@@ -2,9 +2,7 @@
 
 import { byId, createElement } from "../shared/dom.js";
 import { formatNumber, translate, translateCount } from "../shared/language.js";
-import { personText } from "../shared/person_text.js";
 import { timeText } from "../shared/plant_time.js";
-import { storedText } from "../shared/problem_text.js";
 
 const REFRESH_MS = 1500;
 const MAX_SHOWN = 5;
@@ -42,12 +40,12 @@ export class ImportList {
   }
 }
 
-function entryOf({ name, state, result, error, error_cause: cause, started_at: started, started_by: author }) {
+function entryOf({ name, state, result, error, started_at: started, started_by: author }) {
   const title = createElement("strong", "", name || translate("Archive"));
-  const about = createElement("span", "hint", [timeText(started), personText(author)].filter(Boolean).join(", "));
+  const about = createElement("span", "hint", [timeText(started), author].filter(Boolean).join(", "));
   const entry = createElement("li", state, title, about, createElement("p", "", stateText(state, result)));
-  if (error) entry.append(createElement("p", "problem", storedText(error, cause)));
-  const notes = [...result.problems.map((problem) => storedText(problem.text, problem.cause, problem.name)), ...result.notes];
+  if (error) entry.append(createElement("p", "problem", error));
+  const notes = [...result.problems.map((problem) => problem.text), ...result.notes];
   if (notes.length) {
     const list = createElement("ul", "", ...notes.map((text) => createElement("li", "", text)));
     const text = translateCount(notes.length, "{count} note", "{count} notes");

@@ -1,7 +1,7 @@
 // Sends an archive with its progress, which `fetch` does not report.
 
 import { translate } from "../shared/language.js";
-import { explain, identityHeaders, ServiceError } from "../shared/service.js";
+import { explain, requestHeaders, ServiceError } from "../shared/service.js";
 import { pathOf } from "./requests.js";
 
 /**
@@ -13,7 +13,7 @@ export async function sendArchive(id, name, archive, { withLabels, credentials, 
   const query = new URLSearchParams({ name: name.slice(-128), labels: withLabels ? "read" : "none" });
   const sending = new XMLHttpRequest();
   sending.open("POST", `${pathOf(id)}/archives?${query}`);
-  const headers = { "Content-Type": "application/zip", ...(await identityHeaders("POST", credentials.key)) };
+  const headers = { "Content-Type": "application/zip", ...(await requestHeaders("POST", credentials.key)) };
   for (const [header, value] of Object.entries(headers)) sending.setRequestHeader(header, value);
   sending.upload.addEventListener("progress", ({ loaded, total }) => onProgress(loaded / total));
   const answer = await new Promise((resolve, reject) => {

@@ -4,7 +4,6 @@ import { attempt } from "../shared/attempt.js";
 import { byId, createElement } from "../shared/dom.js";
 import { download } from "../shared/download.js";
 import { formatNumber, translate, translateCount } from "../shared/language.js";
-import { personText } from "../shared/person_text.js";
 import { timeText } from "../shared/plant_time.js";
 import { labelText } from "../shared/label_text.js";
 import { pathOf } from "./requests.js";
@@ -36,7 +35,7 @@ export class VersionList {
     const title = createElement("strong", "", translate("Version {version}", { version: number }));
     title.title = `SHA-256 ${digest}`;
     const labels = Object.entries(counts.labels).map(([label, count]) => `${labelText(label)}: ${formatNumber(count)}`);
-    const about = [timeText(created), personText(author)].filter(Boolean).join(", ");
+    const about = [timeText(created), author].filter(Boolean).join(", ");
     const exports = Object.entries(FORMS).map(([form, text]) => this.#exportButton(number, form, text));
     return createElement(
       "li",

@@ -2,7 +2,6 @@
 
 import { byId, createElement } from "../shared/dom.js";
 import { formatDecimals, formatNumber, LOCALE, translate, translateCount } from "../shared/language.js";
-import { photographText } from "../shared/photograph_sentences.js";
 import { decideAt, distinctDecimals, limitsAt, decisionText } from "./decision.js";
 import { drawScale } from "./score_scale.js";
 
@@ -61,7 +60,7 @@ export function showFacts({ image, model, timing_ms: timing, warnings }) {
 }
 
 export function showWarnings(warnings) {
-  byId("warnings").replaceChildren(...warnings.map((warning) => createElement("li", "", photographText(warning))));
+  byId("warnings").replaceChildren(...warnings.map((warning) => createElement("li", "", warning)));
 }
 
 export function showNote(note) {

@@ -2,7 +2,6 @@
 
 import { byId, setText } from "../shared/dom.js";
 import { translate, translateCount } from "../shared/language.js";
-import { photographText } from "../shared/photograph_sentences.js";
 import { formatDuration } from "./clock.js";
 import { stationName } from "./format.js";
 
@@ -96,7 +95,7 @@ export class Alarm {
       "Hold the part: its condition is unknown.",
       "Hold the parts: {count} were not inspected. This is the latest one.",
     );
-    return { part: which, station: stationName(part.station), do: action, why: photographText(part.detail), age };
+    return { part: which, station: stationName(part.station), do: action, why: part.detail, age };
   }
 
   ofTrouble(open) {
@@ -122,8 +121,8 @@ export class Alarm {
     if (!last) return setText(byId("banner-last"), "");
     const where = `${stationName(last.station)}, ${this.clock.time(last.at)}`;
     const text = last.part_id
-      ? translate("Last: part {part}, {where}. {reason}", { part: last.part_id, where, reason: photographText(last.detail) })
-      : translate("Last: {where}. {reason}", { where, reason: photographText(last.detail) });
+      ? translate("Last: part {part}, {where}. {reason}", { part: last.part_id, where, reason: last.detail })
+      : translate("Last: {where}. {reason}", { where, reason: last.detail });
     return setText(byId("banner-last"), text);
   }
 }

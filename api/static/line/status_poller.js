@@ -1,7 +1,7 @@
 // Polls the state of the line once a second, less often while the service is unreachable.
 
-import { translate } from "../shared/language.js";
-import { problemText } from "../shared/problem_text.js";
+import { LANGUAGE_HEADER, translate } from "../shared/language.js";
+import { explain } from "../shared/service.js";
 
 const POLL_INTERVAL_MS = 1000;
 const MAX_RETRY_MS = 10_000;
@@ -43,23 +43,18 @@ export class StatusPoller {
     const asking = (this.asking = new AbortController());
     const timeout = setTimeout(() => asking.abort(), TIMEOUT_MS);
     try {
-      const headers = used ? { Authorization: `Bearer ${used}` } : {};
+      const headers = { ...LANGUAGE_HEADER, ...(used && { Authorization: `Bearer ${used}` }) };
       const answer = await fetch(path, { headers, cache: "no-store", signal: asking.signal }).catch(() => null);
       const status = answer?.ok ? await answer.json().catch(() => null) : null;
       if (status) return status;
       if (!answer || answer.ok) throw new Error(translate("The service is stopped or unreachable."));
-      if (answer.status !== UNAUTHORIZED) throw new Error(await explain(answer));
+      if (answer.status !== UNAUTHORIZED) throw await explain(answer);
     } finally {
       clearTimeout(timeout);
     }
     if (await this.credentials.renew(used, used ? KEY_UNKNOWN : "")) return this.ask(path);
     throw Object.assign(new Error(used ? KEY_UNKNOWN : KEY_NEEDED), { needsKey: true });
   }
-}
-
-async function explain(answer) {
-  const problem = (await answer.json().catch(() => null)) ?? {};
-  return problemText(problem, answer) ?? translate("The service answered {status}.", { status: `${answer.status} ${answer.statusText}` });
 }
 
 /** Waits for the next request, with backoff and jitter after failures. */

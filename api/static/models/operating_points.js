@@ -3,7 +3,6 @@
 import { createElement } from "../shared/dom.js";
 import { formatNumber, translate } from "../shared/language.js";
 import { limitsText } from "../shared/record_text.js";
-import { trainingText } from "../shared/training_sentences.js";
 import { applyText } from "./threshold_form.js";
 
 const GOALS = {
@@ -23,8 +22,8 @@ export function operatingPoints(model, apply) {
   const used = known.points.find((point) => isInUse(model, point));
   const rows = known.points.map((point) => pointRow(model, point, used, apply));
   const table = createElement("table", "points", createElement("thead", "", head), createElement("tbody", "", ...rows));
-  const notes = known.points.flatMap(({ note }) => (note ? [` ${trainingText(note)}`] : []));
-  const basis = translate("Shares of parts with 95 % intervals, measured on {photographs}.", { photographs: trainingText(known.measured_on) });
+  const notes = known.points.flatMap(({ note }) => (note ? [` ${note}`] : []));
+  const basis = translate("Shares of parts with 95 % intervals, measured on {photographs}.", { photographs: known.measured_on });
   return [createElement("h4", "", translate("Operating points")), table, createElement("p", "hint", basis, ...notes)];
 }
 

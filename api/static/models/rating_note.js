@@ -2,7 +2,6 @@
 
 import { createElement } from "../shared/dom.js";
 import { translate } from "../shared/language.js";
-import { trainingText } from "../shared/training_sentences.js";
 
 const LEVELS = {
   useless: translate("Rated useless: do not serve it."),
@@ -24,7 +23,7 @@ export function levelText(level) {
 /** The note of a model that is not rated usable, or has warnings; null for others. */
 export function ratingNote({ rating, warnings = [] }) {
   const isWeak = rating && rating.level !== "usable";
-  const lines = [...(isWeak ? [trainingText(rating.reason), ...rating.advice.map((sentence) => `→ ${trainingText(sentence)}`)] : []), ...warnings.map(trainingText)];
+  const lines = [...(isWeak ? [rating.reason, ...rating.advice.map((sentence) => `→ ${sentence}`)] : []), ...warnings];
   if (!lines.length) return null;
   const title = isWeak ? LEVELS[rating.level] : translate("The training warned.");
   const note = createElement("div", "rating", createElement("strong", "", title), ...lines.map((line) => createElement("p", "", line)));
@@ -35,5 +34,5 @@ export function ratingNote({ rating, warnings = [] }) {
 /** A sentence that warns before a model is promoted; empty if it is rated usable, or unknown. */
 export function ratingWarning({ version, manifest: { rating } }) {
   if (!rating || rating.level === "usable") return "";
-  return translate("Version {version} is rated {level}: {reason}", { version, level: levelText(rating.level), reason: trainingText(rating.reason) });
+  return translate("Version {version} is rated {level}: {reason}", { version, level: levelText(rating.level), reason: rating.reason });
 }

@@ -4,7 +4,6 @@ import { byId, createElement, setText } from "../shared/dom.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
 import { changeText } from "../shared/change_text.js";
-import { photographText } from "../shared/photograph_sentences.js";
 import { timeText } from "../shared/plant_time.js";
 import { partName, servingLabel, verdictKind, verdictText } from "../shared/record_text.js";
 import { findRegions } from "../shared/regions.js";
@@ -43,7 +42,7 @@ function show(record) {
   byId("verdict").dataset.kind = verdictKind(label);
   setText(byId("score"), scoreSentence(record));
   setText(byId("explanation"), explanationText(record));
-  byId("warnings").replaceChildren(...(record.answer?.warnings ?? []).map((warning) => createElement("li", "", photographText(warning))));
+  byId("warnings").replaceChildren(...(record.answer?.warnings ?? []).map((warning) => createElement("li", "", warning)));
   setText(byId("review"), reviewText(record.review));
   const pairs = factsOf(record).map(([name, value]) => [createElement("dt", "", name), createElement("dd", "", value)]);
   byId("facts").replaceChildren(...pairs.flat());

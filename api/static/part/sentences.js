@@ -1,14 +1,12 @@
 // What the page of a part says about a record.
 
 import { translate } from "../shared/language.js";
-import { personText } from "../shared/person_text.js";
-import { photographText } from "../shared/photograph_sentences.js";
 import { timeText, timeTextWithZone } from "../shared/plant_time.js";
 import { scoreText, verdictText } from "../shared/record_text.js";
 
 /** Score and thresholds. */
 export function scoreSentence({ answer, refusal }) {
-  if (refusal) return photographText(refusal.detail);
+  if (refusal) return refusal.detail;
   const { score, threshold, review_threshold: review } = answer.decision;
   const values = { score: scoreText(score), threshold: scoreText(threshold) };
   if (review === null || review === undefined) return translate("Score {score}; defective from {threshold}.", values);
@@ -70,6 +68,6 @@ export function factsOf({ answer, refusal, ...record }) {
 export function deletionText({ state, deleted_at: at, deleted_by: name }) {
   if (state === "lost" || !at) return null;
   return name
-    ? translate("{name} deleted the photograph on {time}.", { name: personText(name), time: timeText(at) })
+    ? translate("{name} deleted the photograph on {time}.", { name, time: timeText(at) })
     : translate("The retention rules deleted the photograph on {time}.", { time: timeText(at) });
 }

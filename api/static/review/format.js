@@ -1,7 +1,6 @@
 // Texts about review tasks.
 
 import { translate } from "../shared/language.js";
-import { photographText } from "../shared/photograph_sentences.js";
 import { partName, scoreText, verdictText } from "../shared/record_text.js";
 
 const REASONS = {
@@ -28,7 +27,7 @@ export function taskText({ record, why }) {
   const { answer, refusal } = record;
   const station = record.station ? `, ${translate("station {station}", { station: record.station })}` : "";
   const part = `${partName(record)}${station}`;
-  if (refusal) return `${part}. ${translate("Not inspected")}. ${photographText(refusal.detail)}`;
+  if (refusal) return `${part}. ${translate("Not inspected")}. ${refusal.detail}`;
   const { label, score } = answer.decision;
   const values = { verdict: verdictText(label), score: scoreText(score) };
   return `${part}. ${translate("The model predicts {verdict}, score {score}.", values)} ${reasonText(why)[0]}.`;

@@ -2,7 +2,6 @@
 
 import { byId, createElement } from "../shared/dom.js";
 import { formatNumber, translate, translateCount } from "../shared/language.js";
-import { photographText } from "../shared/photograph_sentences.js";
 import { timeText } from "../shared/plant_time.js";
 import { verdictKind, thresholdText, partName, scoreText, servingLabel, verdictText } from "../shared/record_text.js";
 import { reasonText, reviewText } from "./format.js";
@@ -21,7 +20,7 @@ export function showTask({ record, why, shadows, error }) {
   byId("why-title").textContent = title;
   byId("why-text").textContent = text;
   const own = refusal
-    ? model(translate("Model in service"), refusal.model, { label: serving, score: null }, photographText(refusal.detail))
+    ? model(translate("Model in service"), refusal.model, { label: serving, score: null }, refusal.detail)
     : model(translate("Model in service"), answer.model, answer.decision, thresholdText(answer.decision));
   const candidates = shadows.map((shadow) => {
     const differs = shadow.label !== serving;

@@ -4,7 +4,6 @@ import { attempt } from "../shared/attempt.js";
 import { byId, createElement, setText } from "../shared/dom.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { formatNumber, translate } from "../shared/language.js";
-import { personText } from "../shared/person_text.js";
 import { timeText } from "../shared/plant_time.js";
 import { Credentials } from "../shared/credentials.js";
 import { currentSession, hasRole } from "../shared/session.js";
@@ -48,7 +47,7 @@ function settingRow(setting, text, mayEdit) {
 
 function changeNote({ changed_by: who, changed_at: at, started }, text) {
   if (at === null) return [];
-  const values = { name: personText(who || "") || translate("an unknown person"), time: timeText(at), value: valueText(started, text) };
+  const values = { name: who || translate("an unknown person"), time: timeText(at), value: valueText(started, text) };
   return [` ${translate("Changed by {name}, {time}; {value} at the start.", values)}`];
 }
 

@@ -1,7 +1,6 @@
 // Changes in the audit log as sentences.
 
 import { translate, translateCount } from "./language.js";
-import { personText } from "./person_text.js";
 import { limitsText, verdictText } from "./record_text.js";
 import { roleText } from "./role_text.js";
 
@@ -137,7 +136,7 @@ const SENTENCES = {
 
 /** The sentence of a change. */
 export function changeText(change) {
-  const name = personText(change.who || "") || translate("An unknown person");
+  const name = change.who || translate("An unknown person");
   return SENTENCES[change.what]?.(name, change) ?? `${name}: ${change.what}.`;
 }
 

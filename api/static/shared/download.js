@@ -1,7 +1,6 @@
 // Downloads that the browser writes to the disk while they arrive, so that they do not fill the memory of the page.
 
 import { translate } from "./language.js";
-import { problemText } from "./problem_text.js";
 import { saveFile } from "./save_file.js";
 import { request, ServiceError } from "./service.js";
 
@@ -40,7 +39,7 @@ function problemIn(content) {
 async function explain(problem, path, credentials, onProblem) {
   const isUnknown = problem.status === UNAUTHORIZED;
   if (isUnknown && (await credentials.renew("", ""))) return download(path, credentials, onProblem).catch(onProblem);
-  const text = isUnknown ? KEY_NEEDED : problemText(problem, new Response());
+  const text = isUnknown ? KEY_NEEDED : problem.detail;
   return onProblem(new ServiceError(text ?? translate("The file cannot be downloaded."), problem.status, problem.code));
 }
 

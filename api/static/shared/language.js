@@ -11,6 +11,8 @@ const select = document.getElementById("language"); // offers the languages of t
 
 /** The user's choice, else the first language of the browser that the service has, else English. */
 export const LANGUAGE = chooseLanguage();
+/** The header of requests whose answers are in this language. */
+export const LANGUAGE_HEADER = { "Accept-Language": LANGUAGE };
 /** The locale of dates and numbers. */
 export const LOCALE = LANGUAGE === ENGLISH ? "en-GB" : LANGUAGE;
 

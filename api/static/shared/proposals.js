@@ -1,10 +1,8 @@
 // Labels that a model proposes for the photographs without one: by a chosen model, or by one that is trained for it.
 
 import { createElement, setText } from "./dom.js";
-import { jobText } from "./job_sentences.js";
 import { translate, translateCount } from "./language.js";
 import { timeText } from "./plant_time.js";
-import { storedText } from "./problem_text.js";
 
 const RUN_MS = 1000; // between two requests while a model proposes
 const TRAINING_MS = 4000; // while it is trained
@@ -155,23 +153,22 @@ function needText({ needed_parts: needed, good_parts: good, defective_parts: def
   });
 }
 
-function trainingText({ training_job: id, job_state: jobState, state, error, error_cause: cause, reason }) {
-  if (state === "failed") return translate("Training {id} is done, but nothing was proposed: {reason}", { id, reason: storedText(error, cause) });
+function trainingText({ training_job: id, job_state: jobState, state, error, reason }) {
+  if (state === "failed") return translate("Training {id} is done, but nothing was proposed: {reason}", { id, reason: error });
   if (jobState === "cancelled") return translate("Training {id} was cancelled, so nothing is proposed.", { id });
-  if (jobState === "failed") return translate("Training {id} failed, so nothing is proposed: {reason}", { id, reason: jobText(reason ?? "") });
+  if (jobState === "failed") return translate("Training {id} failed, so nothing is proposed: {reason}", { id, reason: reason ?? "" });
   if (jobState === "queued") return translate("Training {id} waits for a worker. Labels are proposed when it is done; you can close this page.", { id });
   if (jobState === "done") return state === "waiting" ? translate("Training {id} is done. The proposals start.", { id }) : "";
   return translate("Training {id} runs. Labels are proposed when it is done; you can close this page.", { id });
 }
 
-function leftOutText({ left_out: count, problem: detail, problem_cause: cause }) {
-  const problem = storedText(detail, cause, cause?.values.name);
+function leftOutText({ left_out: count, problem }) {
   return translateCount(count, "{count} photograph left out: {problem}", "{count} photographs left out, the first one: {problem}", { problem });
 }
 
-function stateText({ state, error, error_cause: cause, done, photographs, proposed, model, version, finished_at: finished }) {
+function stateText({ state, error, done, photographs, proposed, model, version, finished_at: finished }) {
   const name = `${model} ${version}`;
   if (state === "running") return translateCount(photographs, "{model}: {done} of {count} photograph …", "{model}: {done} of {count} photographs …", { model: name, done });
   const count = translateCount(proposed, "{count} label proposed by {model}", "{count} labels proposed by {model}", { model: name });
-  return state === "failed" ? `${count}. ${translate("Failed")}: ${storedText(error, cause)}` : `${count}, ${timeText(finished)}`;
+  return state === "failed" ? `${count}. ${translate("Failed")}: ${error}` : `${count}, ${timeText(finished)}`;
 }

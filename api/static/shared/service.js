@@ -1,7 +1,6 @@
 // Requests to the service. Its errors have messages for users.
 
-import { translate } from "./language.js";
-import { problemText } from "./problem_text.js";
+import { LANGUAGE_HEADER, translate } from "./language.js";
 import { csrfHeader, refreshSession } from "./session.js";
 
 const MAX_RETRIES = 4;
@@ -32,7 +31,7 @@ export async function request(path, options) {
   const { method = "GET", body, headers = {}, credentials, onWait = () => {}, noAnswer = NO_ANSWER, timeoutMs, keepalive } = options;
   for (let attempt = 1; ; ) {
     const used = credentials.key;
-    const sent = { ...headers, ...(await identityHeaders(method, used)) };
+    const sent = { ...headers, ...(await requestHeaders(method, used)) };
     const signal = timeoutMs && AbortSignal.timeout(timeoutMs);
     const answer = await fetch(path, { method, body, headers: sent, signal, keepalive, cache: "no-store" }).catch(() => null);
     if (answer?.ok) return answer;
@@ -56,10 +55,10 @@ export async function request(path, options) {
   }
 }
 
-/** The headers that say who sends a request; the cookie of a session is added by the browser. */
-export async function identityHeaders(method, key) {
-  if (key) return { Authorization: `Bearer ${key}` };
-  return SAFE_METHODS.includes(method) ? {} : csrfHeader();
+/** The headers of the language and of who sends a request; the cookie of a session is added by the browser. */
+export async function requestHeaders(method, key) {
+  if (key) return { ...LANGUAGE_HEADER, Authorization: `Bearer ${key}` };
+  return { ...LANGUAGE_HEADER, ...(!SAFE_METHODS.includes(method) && (await csrfHeader())) };
 }
 
 /** The ServiceError of an answer that is not a success. */
@@ -67,7 +66,7 @@ export async function explain(answer) {
   const kind = answer.headers.get("Content-Type") ?? "";
   const problem = kind.includes("json") ? ((await answer.json().catch(() => null)) ?? {}) : {};
   const status = `${answer.status} ${answer.statusText}`;
-  const message = problemText(problem, answer) ?? translate("The service answered {status}.", { status });
+  const message = problem.detail || translate("The service answered {status}.", { status });
   return new ServiceError(message, answer.status, problem.code);
 }
 

@@ -1,8 +1,7 @@
 // Who is logged in to the pages. The session is a cookie, which scripts cannot read.
 
 import { byId } from "./dom.js";
-import { translate } from "./language.js";
-import { problemText } from "./problem_text.js";
+import { LANGUAGE_HEADER, translate } from "./language.js";
 
 const PATH = "v1/session";
 const NOBODY = { user: null, csrf_token: null, has_users: false, open_id: false };
@@ -69,10 +68,10 @@ async function load() {
 }
 
 async function change(method, path, body) {
-  const headers = { ...(body && JSON_TYPE), ...(await csrfHeader()) };
+  const headers = { ...LANGUAGE_HEADER, ...(body && JSON_TYPE), ...(await csrfHeader()) };
   const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body) }).catch(() => null);
   const state = (await answer?.json().catch(() => null)) ?? {};
-  if (!answer?.ok) throw new Error((answer && problemText(state, answer)) ?? translate("No response: the service is stopped or unreachable."));
+  if (!answer?.ok) throw new Error(state.detail ?? translate("No response: the service is stopped or unreachable."));
   asked = Promise.resolve(state);
   document.dispatchEvent(new Event("session"));
 }

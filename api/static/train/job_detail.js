@@ -2,12 +2,9 @@
 
 import { confirm } from "../shared/confirmation.js";
 import { byId, createElement, setText } from "../shared/dom.js";
-import { jobText } from "../shared/job_sentences.js";
 import { formatDecimals, formatNumber, translate } from "../shared/language.js";
-import { personText } from "../shared/person_text.js";
 import { timeText } from "../shared/plant_time.js";
 import { saveFile } from "../shared/save_file.js";
-import { trainingText } from "../shared/training_sentences.js";
 import { Comparison } from "./comparison.js";
 import { Curves } from "./curves.js";
 import { durationText, completedShare, isEnded, ratingText, stateText } from "./job_text.js";
@@ -46,7 +43,7 @@ export class JobDetail {
     const share = completedShare(job);
     byId("job-progress").hidden = share === null;
     byId("job-progress").value = share ?? 0;
-    setText(byId("job-reason"), jobText(job.reason ?? ""));
+    setText(byId("job-reason"), job.reason ?? "");
     this.#showFacts(job);
     this.#showButtons(job);
   }
@@ -56,14 +53,14 @@ export class JobDetail {
     const left = progress?.elapsed_s === undefined ? null : Math.max(0, 60 * settings.minutes - progress.elapsed_s);
     const facts = [
       [translate("Data set"), translate("{data_set}, version {version}", { data_set: job.data_set_name, version: job.data_set_version })],
-      [translate("Ordered"), `${timeText(job.created_at)}${job.created_by ? ` · ${personText(job.created_by)}` : ""}`],
+      [translate("Ordered"), `${timeText(job.created_at)}${job.created_by ? ` · ${job.created_by}` : ""}`],
       [translate("Steps"), settings.all_steps && (progress?.of_steps ? `${formatNumber(progress.steps)} / ${formatNumber(progress.of_steps)}` : translate("all"))],
       [translate("Time limit"), translate("{minutes} min", { minutes: formatNumber(settings.minutes) })],
       [translate("Position"), progress?.stage && translate("stage {stage}, step {step}", { stage: progress.stage, step: formatNumber(progress.step) })],
       [translate("Photographs fetched"), progress?.of_photographs && `${formatNumber(progress.photographs)} / ${formatNumber(progress.of_photographs)}`],
       [translate("Time left, at most"), job.state === "running" && left !== null && (left > 0 ? durationText(left) : translate("none: the model is evaluated"))],
       [translate("Checkpoint"), checkpoint && `${checkpoint.position} · ${timeText(checkpoint.at)}`],
-      [translate("In the folder of models"), job.used && `${timeText(job.used.at)} · ${personText(job.used.who)}`],
+      [translate("In the folder of models"), job.used && `${timeText(job.used.at)} · ${job.used.who}`],
     ];
     showFacts(byId("job-facts"), facts.filter(([, text]) => text));
   }
@@ -110,7 +107,7 @@ export class JobDetail {
     byId("rating").dataset.level = rating?.level ?? "";
     byId("rating").replaceChildren(
       createElement("strong", "", rating ? ratingText(rating.level) : translate("not rated")),
-      ...[rating?.reason, ...(rating?.advice ?? []), ...warnings].filter(Boolean).map((sentence) => createElement("p", "", trainingText(sentence))),
+      ...[rating?.reason, ...(rating?.advice ?? []), ...warnings].filter(Boolean).map((sentence) => createElement("p", "", sentence)),
     );
     const { good, defective, false_positives: alarms, false_negatives: missed } = metrics;
     const facts = [
@@ -130,7 +127,7 @@ export class JobDetail {
       const contents = (kind) => events.filter((event) => event.kind === kind).map(({ content }) => content);
       this.curves.add(contents("metrics"));
       this.#addLines(contents("output").flat());
-      byId("states").append(...events.filter(({ kind }) => kind === "state").map(({ at, content }) => createElement("li", "", createElement("time", "", timeText(at)), ` ${jobText(content)}`)));
+      byId("states").append(...events.filter(({ kind }) => kind === "state").map(({ at, content }) => createElement("li", "", createElement("time", "", timeText(at)), ` ${content}`)));
       more = next !== null;
     }
   }

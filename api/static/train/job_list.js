@@ -3,7 +3,6 @@
 import { byId, createElement, setText } from "../shared/dom.js";
 import { formatDecimals, translate } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
-import { storedText } from "../shared/problem_text.js";
 import { completedShare, ratingText, stateText } from "./job_text.js";
 
 /** Shows the trainings as links. */
@@ -17,10 +16,10 @@ export function showWorkers(workers) {
   const none = translate("No worker has asked for jobs yet. On a machine with this product: python -m training worker --url ADDRESS --key-file FILE");
   setText(byId("no-worker"), workers.length ? "" : none);
   byId("no-worker").hidden = workers.length > 0;
-  byId("workers").replaceChildren(...workers.map(({ name, machine, address, job, rank, seen_at: seenAt, problem, problem_cause: cause }) => {
+  byId("workers").replaceChildren(...workers.map(({ name, machine, address, job, rank, seen_at: seenAt, problem }) => {
     const training = rank === null ? translate("trains {job}", { job }) : translate("trains {job} with other workers, rank {rank}", { job, rank });
     const state = job ? training : translate("last seen {time}", { time: timeText(seenAt) });
-    const facts = [machineText(machine), address, state, problem && storedText(problem, cause)].filter(Boolean).join(" · ");
+    const facts = [machineText(machine), address, state, problem].filter(Boolean).join(" · ");
     return createElement("li", "", createElement("strong", "", name), createElement("span", "", facts));
   }));
 }

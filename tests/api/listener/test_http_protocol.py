@@ -17,7 +17,7 @@ from tests.api.live_server import served
 
 POST = b"POST /v1/predict HTTP/1.1\r\nHost: test\r\nContent-Type: image/png\r\n"
 LIVE = b"GET /livez HTTP/1.1\r\nHost: test\r\n\r\n"
-PROBLEM = {"type", "title", "status", "detail", "code", "request_id"}
+PROBLEM = {"type", "title", "status", "detail", "code", "values", "request_id"}
 
 
 class WireResponse(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
+from api.messages.catalogues import DEFAULT, read_catalogues
 from tests.api.page_texts import API
 
 CODE_POSITIONS = {
@@ -99,25 +100,18 @@ def modules() -> Iterator[tuple[str, str]]:
     return ((path.relative_to(root).as_posix(), path.read_text("utf-8")) for path in found)
 
 
-SCRIPTS = "problem_text.js", "job_problem_texts.js"
-
-
-@pytest.fixture(scope="module")
-def translated() -> dict[str, set[str]]:
+@pytest.fixture(scope="module", params=[code for code in read_catalogues() if code != DEFAULT])
+def translated(request) -> dict[str, set[str]]:
     """The names of the values in the text of each code."""
-    found: list[tuple[str, str]] = []
-    for script in SCRIPTS:
-        source = (API / "static/shared" / script).read_text("utf-8")
-        found += re.findall(r"^  (\w+): \(\w*\) => translate\((.*)\),$", source, re.MULTILINE)
-    assert len(found) == len(dict(found)), "a code has two texts"
-    return {code: set(re.findall(r"\{(\w+)\}", text)) for code, text in found}
+    codes = read_catalogues()[request.param].codes
+    return {code: set(re.findall(r"\{(\w+)\}", text)) for code, text in codes.items()}
 
 
 def test_each_error_of_the_pages_has_a_text(translated):
     stated = {code for name, source in modules() for code in codes(source, COMPUTED.get(name, {}))}
     assert len(stated) > 150
     missing = stated - translated.keys() - OF_PROGRAMS
-    assert missing == set(), "Add them to api/static/shared/problem_text.js or job_problem_texts.js."
+    assert missing == set(), "Add them to `codes` in api/messages/languages."
     assert translated.keys() - stated == {"not_found"}, "No error has these codes."  # of the framework
     assert OF_PROGRAMS - stated == set() and OF_PROGRAMS & translated.keys() == set()
 
@@ -131,31 +125,42 @@ def test_no_computed_code_is_listed_that_no_module_has():
 # === Values ===
 
 
-def stored_values(source: str) -> Iterator[tuple[str, set[str]]]:
-    """Yields code and values of each `Cause` in a module; the values are a dict, or a name of one."""
+def stated_values(source: str) -> Iterator[tuple[str, set[str]]]:
+    """Yields code and names of the values of each `Cause` and `RequestError` with a literal code."""
     tree = ast.parse(source)
     assigned = [
         (node.lineno, node.targets[0].id, node.value)
         for node in ast.walk(tree)
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     ]
+
+    def keys_of(values: ast.expr) -> set[str]:
+        if isinstance(values, ast.Name):  # of a dict
+            before = (one for one in assigned if one[0] < values.lineno and one[1] == values.id)
+            values = max(before, key=lambda one: one[0])[2]
+        assert isinstance(values, ast.Dict), f"line {values.lineno}: the values are not a dict"
+        return {ast.literal_eval(key) for key in values.keys if key}
+
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "Cause":
+        if not isinstance(node, ast.Call):
             continue
         given = {keyword.arg: keyword.value for keyword in node.keywords}
-        code, values = [*node.args, *given.values(), ast.Dict([], [])][:2]
-        if isinstance(code, ast.Constant):
-            if isinstance(values, ast.Name):
-                before = (one for one in assigned if one[0] < node.lineno and one[1] == values.id)
-                values = max(before, key=lambda one: one[0])[2]
-            assert isinstance(values, ast.Dict), f"line {node.lineno}: the values are not a dict"
-            yield code.value, {ast.literal_eval(key) for key in values.keys}
+        kind = getattr(node.func, "id", "")
+        if kind == "Cause":
+            code, values = [*node.args, *given.values(), ast.Dict([], [])][:2]
+            if isinstance(code, ast.Constant):
+                yield code.value, keys_of(values)
+        elif kind == "RequestError" and isinstance(node.args[1], ast.Constant):
+            unpacked = keys_of(given.pop(None)) if None in given else set()
+            yield node.args[1].value, {*given, *unpacked}
 
 
-def test_stored_errors_have_the_values_of_their_texts(translated):
-    given = [found for name, source in modules() if "Cause(" in source for found in stored_values(source)]
-    assert len(given) > 50
-    assert [(code, translated[code] - names) for code, names in given if translated[code] - names] == []
+def test_errors_have_the_values_of_their_texts(translated):
+    given = [found for _, source in modules() for found in stated_values(source)]
+    assert len(given) > 200
+    known = {"detail", "seconds"}
+    missing = [(code, translated[code] - names - known) for code, names in given if code in translated]
+    assert [(code, names) for code, names in missing if names] == []
 
 
 # === The tests themselves ===
@@ -171,7 +176,8 @@ RequestError(404, f"not_{role}", "j")"""
     assert list(codes(source, {"f'not_{role}'": ["k", "l"]})) == ["a", "c", "f", "g", "i", "k", "l"]
     with pytest.raises(KeyError):
         list(codes(source, {}))
-    assert list(stored_values('values = {"a": 1}\nCause("b", values)\nCause(code="c")')) == [
-        ("b", {"a"}),
-        ("c", set()),
-    ]
+    source = """values = {"a": 1}
+Cause("b", values)
+Cause(code="c")
+RequestError(400, "d", "{a} {e}", **values, e=2)"""
+    assert list(stated_values(source)) == [("b", {"a"}), ("c", set()), ("d", {"a", "e"})]

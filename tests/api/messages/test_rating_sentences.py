@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.browser.conftest import serving
-from tests.browser.german_page import translate_sentences
+from api.messages.language import find_language
+from api.messages.sentences import translate_sentences
 from training.metrics import rating
 from training.metrics.evaluation import Evaluation
 from training.metrics.metrics import compute_metrics
@@ -19,7 +19,7 @@ from training.metrics.rating import TrainingFacts, rate
 
 CLASSES = "good", "dent", "spot"
 TRAINED = TrainingFacts(steps=2000, defective=60, unmasked=0)
-SCRIPT = "training_sentences.js", "trainingText"
+GERMAN = find_language("de")
 TWO_WORDS = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
 ENGLISH_WORDS = re.compile(r"\b(the|of|it|ones|misses|rejects|by|evaluated|undefined)\b|[{}]")
 
@@ -110,26 +110,11 @@ def english() -> list[str]:
 
 def test_the_cases_have_every_sentence_of_a_rating(english):
     missing = [part for part in written_texts() if not any(part in text for text in english)]
-    assert missing == [], "Add a case to CASES, and the sentence to training_sentences.js."
+    assert missing == [], "Add a case to CASES, and the sentence to api/messages/languages/de.json."
 
 
-@pytest.fixture
-def address(tmp_path) -> Iterator[str]:
-    with serving(tmp_path) as service:
-        yield service.address
-
-
-def test_every_sentence_of_a_rating_is_in_german(address, visit, english):
-    shown = translate_sentences(visit(address, locale="de-DE").open("parts"), *SCRIPT, english)
+def test_every_sentence_of_a_rating_is_in_german(english):
+    shown = [translate_sentences(text, GERMAN) for text in english]
     wrong = [(text, part) for text in shown for part in written_texts() if part in text]
-    assert wrong == [], "Add the sentences to training_sentences.js."
+    assert wrong == [], "Add the sentences to api/messages/languages/de.json."
     assert [text for text in shown if ENGLISH_WORDS.search(text)] == []
-
-
-def test_other_sentences_stay_as_they_are(address, visit):
-    known, other = "With so few photographs this may be by chance.", "Of a later version. "
-    german = "Bei so wenigen Bildern kann das Zufall sein."
-    texts = [f"{other}{known}\n{known} {other}", "It misses 1 of 2 photographs of 'a. b'.", ""]
-    page = visit(address, locale="de-DE").open("parts")
-    assert translate_sentences(page, *SCRIPT, texts) == [f"{other}{german}\n{german} {other}", *texts[1:]]
-    assert translate_sentences(visit(address).open("parts"), *SCRIPT, texts) == texts

@@ -1,5 +1,7 @@
 """Why a photograph was not inspected, and what is unexpected about it, in German."""
 
+import ast
+import inspect
 import io
 import re
 from collections.abc import Iterator
@@ -8,13 +10,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from api.messages.language import find_language
+from api.messages.sentences import translate_sentences
 from segdec import photograph_reasons
-from segdec.artifact import Comparison, TrainingPhotographs, compare_photograph
+from segdec.artifact import PhotographComparison, TrainingPhotographs, compare_photograph
 from segdec.errors import ImageError
 from segdec.images import BLANK_PALETTE, Photograph, decode_image
+from segdec.imaging import header, integrity
 from segdec.imaging.white_level import to_8_bits
-from tests.browser.conftest import serving
-from tests.browser.german_page import translate_sentences
+from segdec.inference import preprocessing
+from tests.api.messages.test_job_sentences import text_of
 from tests.segdec.artifact.test_artifact import MANIFEST
 
 ENGLISH_WORDS = re.compile(r"\b(the|of|than|was|is|has|or|in training|undefined)\b|[{}]")
@@ -27,9 +32,9 @@ def rejections() -> Iterator[str]:
     reasons.remove(photograph_reasons.THAN_TRAINING)
     for reason in (*reasons, *photograph_reasons.CAUSES.values()):
         with pytest.raises(ImageError) as raised:
-            Comparison(reason).check()
+            PhotographComparison(reason).check()
         yield str(raised.value)
-        yield from Comparison(reason).check("warn")
+        yield from PhotographComparison(reason).check("warn")
 
 
 def warnings() -> Iterator[str]:
@@ -50,16 +55,34 @@ def warnings() -> Iterator[str]:
         yield from compare_photograph(model, photograph, photograph.pixels).warnings
 
 
-@pytest.fixture
-def address(tmp_path) -> Iterator[str]:
-    with serving(tmp_path) as service:
-        yield service.address
-
-
-def test_what_is_said_about_a_photograph_is_in_german(address, visit):
+def test_what_is_said_about_a_photograph_is_in_german():
     english = [*rejections(), *warnings()]
     assert len(english) == 2 * 13 + 12
-    page = visit(address, locale="de-DE").open("parts")
-    shown = translate_sentences(page, "photograph_sentences.js", "photographText", english)
+    shown = [translate_sentences(text, find_language("de")) for text in english]
     assert [text for text in shown if ENGLISH_WORDS.search(text)] == []
     assert all(text != translated for text, translated in zip(english, shown, strict=True))
+
+
+# === Errors ===
+
+MODULES = header, integrity, preprocessing
+TEXTS = {"EXPECTED": header.EXPECTED, "found": "32 bits, or signed or float values,", "size": "5 × 5 = 25"}
+"""Parts of sentences by their expressions; others are numbers or names, for which "5" stands."""
+
+
+def errors() -> Iterator[str]:
+    """Yields the texts of errors of the codes for which the catalogues have no complete text."""
+    codes = find_language("de").catalogue.codes
+    for module in MODULES:
+        for node in ast.walk(ast.parse(inspect.getsource(module))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "ImageError":
+                (code,) = (keyword.value for keyword in node.keywords)
+                if isinstance(code, ast.Constant) and "{detail}" in codes.get(code.value, ""):
+                    yield text_of(node.args[0], TEXTS)
+
+
+def test_details_of_errors_are_in_german():
+    found = list(errors())
+    assert len(found) > 8
+    shown = [translate_sentences(text, find_language("de")) for text in found]
+    assert [text for text in shown if re.search(r"Expected|\b(is|has|as|the)\b", text)] == []

@@ -1,0 +1,72 @@
+"""Answers of the service in another language: the members that are texts are translated."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from api.messages.language import Language
+from api.messages.sentences import translate_sentences
+
+TEXTS = {
+    *("advice", "content", "detail", "error", "measured_on", "note", "problem", "reason", "text", "warnings"),
+    # A person who has not logged in has a name such as "unknown person at 10.0.0.1".
+    *("added_by", "changed_by", "created_by", "deleted_by", "ordered_by", "removed_by", "started_by", "who"),
+}
+"""Names of members, at any depth, that are sentences for people or lists of them."""
+FOREIGN = {"machine", "metadata"}
+"""Names of members with data of other systems, which stay as they are."""
+LABELS = {"label", "other_label"}
+"""Names of values that are labels of photographs."""
+
+
+def translate_answer(answer: Any, language: Language, **values: str) -> Any:
+    """Returns an answer, as JSON values, in a language.
+
+    The text of an error is that of its code, with its values, if the language has one.
+
+    Args:
+        answer: In English.
+        language: Not English.
+        values: Further values of the errors.
+    """
+    if isinstance(answer, list):
+        return [translate_answer(item, language, **values) for item in answer]
+    if not isinstance(answer, dict):
+        return answer
+    return {
+        name: member if name in FOREIGN else _translate_member(answer, name, language, values)
+        for name, member in answer.items()
+    }
+
+
+def _translate_member(
+    answer: dict[str, Any], name: str, language: Language, values: Mapping[str, str]
+) -> Any:
+    member = answer[name]
+    if name not in TEXTS or not isinstance(member, str | list):
+        return translate_answer(member, language, **values)
+    if isinstance(member, list):
+        texts = (translate_sentences(item, language) if isinstance(item, str) else item for item in member)
+        return [translate_answer(item, language, **values) for item in texts]
+    cause = answer if name == "detail" else answer.get("cause" if name == "text" else f"{name}_cause")
+    if not isinstance(cause, dict) or not isinstance(cause.get("code"), str):
+        return translate_sentences(member, language)
+    given = cause.get("values") or {}
+    translated = translate_error(given.get("detail", member), cause["code"], {**given, **values}, language)
+    photograph = {"text": answer.get("name"), "problem": given.get("name")}.get(name)
+    return f"{photograph}: {translated}" if photograph else translated
+
+
+def translate_error(detail: str, code: str, values: Mapping[str, Any], language: Language) -> str:
+    """Returns the text of an error in a language, from its code and values, or from the English `detail`."""
+    if code not in language.catalogue.codes:
+        return translate_sentences(detail, language)
+    shown = {name: _translate_value(name, value, language) for name, value in values.items()}
+    known = defaultdict(lambda: "?", {**shown, "detail": translate_sentences(detail, language)})
+    return language.catalogue.codes[code].format_map(known)
+
+
+def _translate_value(name: str, value: str | float, language: Language) -> str:
+    if isinstance(value, str):
+        return language.translate(value) if name in LABELS and value == "good" else value
+    return language.number(value)

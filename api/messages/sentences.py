@@ -1,0 +1,86 @@
+"""Sentences that are stored, or come from other packages, in English: recognised and translated.
+
+A catalogue has a template for each, in which `{name}` stands for a value.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from babel.lists import format_list
+from babel.numbers import get_decimal_symbol
+
+from api.messages.language import Language
+
+NESTED = {"who", "reason"}
+"""Names of values that are sentences."""
+LISTS = {"findings": "", "split": "split "}
+"""Names of values that are lists, and what their items begin with in the catalogues."""
+DECIMALS = {"ap", "chance", "f1", "score", "former", "share", "confidence", "bound", "ratio", "ratios"}
+COUNTS = {"count", "total"}
+ITEM_END = re.compile(r", | and |/")
+MAX_CACHED = 4096
+"""Number of texts whose translations are kept."""
+
+
+class Template(NamedTuple):
+    """The pattern of a sentence and its translation, which may have a form for each number."""
+
+    pattern: re.Pattern[str]
+    translation: str | Mapping[str, str]
+
+
+@lru_cache(MAX_CACHED)
+def translate_sentences(text: str, language: Language) -> str:
+    """Returns a text in a language. Sentences without a template stay as they are."""
+    shown, start = "", 0
+    while start < len(text):
+        end, translated = _translate_first(text, start, language)
+        shown += translated + text[end : end + 1]  # the space after it
+        start = end + 1
+    return shown
+
+
+@cache
+def _templates(language: Language) -> tuple[Template, ...]:
+    """Returns the templates of a language, first those with most text: their values are shortest."""
+    sentences = language.catalogue.sentences
+    texts = sorted(sentences, key=lambda text: len(re.sub(r"\{\w+\}", "", text)), reverse=True)
+    return tuple(Template(_pattern_of(text), sentences[text]) for text in texts)
+
+
+def _pattern_of(template: str) -> re.Pattern[str]:
+    parts = re.split(r"\{(\w+)\}", template)  # texts and names of values in turn
+    for index, part in enumerate(parts):
+        value = r"\d+" if part in COUNTS else r"(?:(?!\. ).)+?"  # within one sentence
+        parts[index] = f"(?P<{part}>{value})" if index % 2 else re.escape(part)
+    end = r"(?=\s|$)" if template.endswith((".", ":")) else "$"
+    return re.compile("".join(parts) + end)
+
+
+def _translate_first(text: str, start: int, language: Language) -> tuple[int, str]:
+    """Returns the end of the sentence at `start`, and its translation."""
+    for pattern, translation in _templates(language):
+        if match := pattern.match(text, start):
+            given = match.groupdict()
+            values = {name: _translate(name, value, language) for name, value in given.items()}
+            if isinstance(translation, str):
+                return match.end(), translation.format(**values)
+            form = language.locale.plural_form(int(given["count"]))
+            return match.end(), translation[form].format(**values)
+    stop = text.find(". ", start)
+    end = len(text) if stop < 0 else stop + 1
+    return end, text[start:end]
+
+
+def _translate(name: str, value: str, language: Language) -> str:
+    if name in NESTED:
+        return translate_sentences(value, language)
+    if name in LISTS:
+        begin = LISTS[name]
+        items = [translate_sentences(begin + item, language) for item in ITEM_END.split(value)]
+        return format_list([item.removeprefix(begin) for item in items], locale=language.locale)
+    if name in DECIMALS:
+        return re.sub(r"(?<=\d)\.(?=\d)", get_decimal_symbol(language.locale), value)
+    return value

@@ -1,0 +1,55 @@
+"""Answers in the language that a request prefers."""
+
+import pytest
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse
+from fastapi.testclient import TestClient
+
+from api.http.middleware.translation import TranslationMiddleware, preferred_language
+
+ENGLISH = {"warnings": ["the file has several pictures; the first one was used"]}
+GERMAN = {"warnings": ["Die Datei hat mehrere Bilder; das erste wurde verwendet"]}
+
+
+@pytest.mark.parametrize(
+    ("header", "code"),
+    [
+        ("", "en"),
+        ("de", "de"),
+        ("de-DE,de;q=0.9,en;q=0.8", "de"),
+        ("en-GB,de;q=0.9", "en"),
+        ("fr, de;q=0.5, en;q=0.4", "de"),
+        ("de;q=0", "en"),
+        ("de;q=9.9.9, ;;,*", "de"),
+    ],
+)
+def test_the_most_preferred_known_language_is_chosen(header, code):
+    assert preferred_language(header) == code
+
+
+@pytest.fixture
+def client():
+    app = FastAPI()
+    app.add_middleware(TranslationMiddleware)
+
+    @app.get("/answer")
+    def answer() -> JSONResponse:
+        return JSONResponse(ENGLISH)
+
+    @app.get("/file")
+    def save() -> JSONResponse:
+        return JSONResponse(ENGLISH, headers={"Content-Disposition": "attachment"})
+
+    return TestClient(app)
+
+
+def test_only_answers_to_requests_in_german_are_translated(client):
+    assert client.get("/answer").json() == ENGLISH
+    answer = client.get("/answer", headers={"Accept-Language": "de"})
+    assert answer.json() == GERMAN
+    assert answer.headers["Content-Language"] == "de" and answer.headers["Vary"] == "Accept-Language"
+    assert int(answer.headers["Content-Length"]) == len(answer.content)
+
+
+def test_files_stay_in_english(client):
+    assert client.get("/file", headers={"Accept-Language": "de"}).json() == ENGLISH

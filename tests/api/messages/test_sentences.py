@@ -1,0 +1,75 @@
+"""Stored sentences in another language; the templates of the catalogues."""
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+from babel import Locale
+
+from api.messages.catalogues import DEFAULT, read_catalogues
+from api.messages.language import find_language
+from api.messages.sentences import translate_sentences
+from tests.api.page_texts import API
+
+GERMAN = find_language("de")
+LANGUAGES = [code for code in read_catalogues() if code != DEFAULT]
+VALUE = re.compile(r"\{\w+\}")
+
+
+def test_other_sentences_stay_as_they_are():
+    known, other = "With so few photographs this may be by chance.", "Of a later version. "
+    german = "Bei so wenigen Bildern kann das Zufall sein."
+    texts = [f"{other}{known}\n{known} {other}", "It misses 1 of 2 photographs of 'a. b'.", ""]
+    shown = [translate_sentences(text, GERMAN) for text in texts]
+    assert shown == [f"{other}{german}\n{german} {other}", *texts[1:]]
+
+
+def test_values_are_translated_with_their_sentence():
+    english = "On 80 val/test photographs it misses 5 of 40 defective ones and leaves 2 for review; "
+    german = (
+        "80 Bilder (Validierungsfotos und Testfotos): 5 von 40 fehlerhaften übersehen und 2 zur Nachprüfung; "
+    )
+    assert translate_sentences(f"{english}AP 0.91, by chance 0.50.", GERMAN).startswith(german)
+    assert translate_sentences("Ordered by unknown person at 10.0.0.1.", GERMAN) == (
+        "Beauftragt von Unbekannt (10.0.0.1)."
+    )
+
+
+# === Templates ===
+
+
+def constant_texts() -> Iterator[str]:
+    """Yields the constant parts of the texts in the packages."""
+    for package in ("api", "segdec", "training"):
+        for path in (API.parent / package).rglob("*.py"):
+            tree = ast.parse(path.read_text("utf-8"))
+            yield from (
+                node.value
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            )
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_translations_have_the_values_and_plural_forms_of_their_templates(code):
+    plurals = {*Locale.parse(code).plural_form.tags, "other"}
+    for template, translation in read_catalogues()[code].sentences.items():
+        if not isinstance(translation, str):
+            assert set(translation) == plurals, template
+        for form in [translation] if isinstance(translation, str) else translation.values():
+            assert sorted(VALUE.findall(form)) == sorted(VALUE.findall(template)), template
+
+
+def word_pairs(text: str) -> set[str]:
+    """Returns all two words in a row."""
+    return {" ".join(pair) for pair in pairwise(text.split())}
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_each_template_has_words_of_a_text_in_the_packages(code):
+    written = set().union(*map(word_pairs, constant_texts()))
+    sentences = [text.removeprefix("split ") for text in read_catalogues()[code].sentences]
+    longest = {text: word_pairs(max(VALUE.split(text), key=len).strip()) for text in sentences}
+    assert [text for text, pairs in longest.items() if len(pairs & written) < len(pairs) // 3] == []
