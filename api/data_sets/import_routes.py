@@ -70,7 +70,8 @@ async def add_archive(
             free_share = settings.record_free_share
             await asyncio.to_thread(_check_space, folder.path, free_share, declared)
             await _write_body(request, folder.path / ARCHIVE, limit, free_share)
-            options = _options(settings, limit, with_labels=labels == "read")
+            limits = program_limits(settings)
+            options = ArchiveOptions(labels == "read", limit, settings.max_pixels, limits, free_share)
             job = ArchiveImport(data_sets, data_set_id, folder.path, options, name, author_of(request))
             number = await jobs.start(folder, job)
     except OSError as error:
@@ -93,12 +94,6 @@ async def show_import(data_sets: DataSetsDep, data_set_id: DataSetId, import_id:
 def program_limits(settings: DataSetSettings) -> ProgramLimits:
     """Returns the limits of the programs that read photographs."""
     return ProgramLimits(settings.import_minutes * 60, round(settings.import_memory_gb * 1e9))
-
-
-def _options(settings: DataSetSettings, limit: int, *, with_labels: bool) -> ArchiveOptions:
-    return ArchiveOptions(
-        with_labels, limit, settings.max_pixels, program_limits(settings), settings.record_free_share
-    )
 
 
 # === The body ===

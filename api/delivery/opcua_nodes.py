@@ -87,9 +87,9 @@ class LineNodes:
         if station not in self._sets:
             await self._add_set(station)
         moment = None if state.last is None else state.last["inspected_at"]
-        at = None if state.uninspected is None else state.uninspected["at"]
+        uninspected_at = None if state.uninspected is None else state.uninspected["at"]
         values = [(name, value, moment) for name, value in _values(state).items()]
-        values += [(name, value, at) for name, value in _uninspected_values(state).items()]
+        values += [(name, value, uninspected_at) for name, value in _uninspected_values(state).items()]
         for name, value, at in values:
             status = UNUSABLE_STATUS if not usable else NO_DATA_YET_STATUS if value is None else GOOD_STATUS
             await self._write(station, name, value, status, at)

@@ -48,10 +48,6 @@ def jobs(record, data_set, tmp_path):
     return Jobs(record, data_set, tmp_path / "jobs")
 
 
-async def nothing():
-    pass
-
-
 def failing_with(error):
     async def fail():
         raise error
@@ -118,13 +114,15 @@ def test_too_many_jobs_are_refused(jobs, monkeypatch):
     monkeypatch.setattr(runner, "MAX_WAITING", 1)
 
     async def start_two():
-        await jobs.start(nothing)
+        refused = asyncio.Event()
+        await jobs.start(refused.wait)
         with pytest.raises(RequestError, match="1 jobs are waiting or running") as caught:
-            await jobs.start(nothing)
+            await jobs.start(refused.wait)
         assert (caught.value.status, caught.value.headers) == (503, {"Retry-After": "1"})
-        await jobs.start(nothing, replace(TRIAL, queue="other"))
+        await jobs.start(refused.wait, replace(TRIAL, queue="other"))
+        refused.set()
         await jobs.wait()
-        await jobs.start(nothing)
+        await jobs.start(refused.wait)
         await jobs.wait()
 
     asyncio.run(start_two())
@@ -150,8 +148,9 @@ def test_progress_is_stored_while_a_job_runs(jobs, monkeypatch):
     monkeypatch.setattr(runner, "KEEP_ALIVE_S", 0.0)
 
     async def work():
-        while jobs.shown() != [("running", 1, None)]:  # endless if it is not stored
-            await asyncio.sleep(0)
+        async with asyncio.timeout(60):
+            while jobs.shown() != [("running", 1, None)]:
+                await asyncio.sleep(0)
 
     jobs.run(work)
     assert jobs.shown() == [("done", 1, None)]
