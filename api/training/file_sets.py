@@ -14,8 +14,8 @@ from typing import Literal
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from api.errors import RequestError
-from api.training.schemas import SentFile
 from api.training.tables import training_chunks, training_files
+from segdec.training_schemas import SentFile
 
 MAX_CHUNK = 4 * 1024**2
 """Bytes."""

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -16,7 +15,6 @@ from api.http.callers import author_of
 from api.http.json_body import json_body
 from api.http.middleware.access import caller_fields
 from api.http.number_text import MAX_ID, WHOLE_NUMBER
-from api.http.request_params import RequiredName
 from api.http.roles import require_role
 from api.inspecting.dependencies import ServiceDep
 from api.inspecting.model_report_routes import HEADERS
@@ -29,52 +27,23 @@ from api.training.result_comparison import compare_results, read_predictions
 from api.training.schemas import (
     JobEventPage,
     JobState,
+    NewTrainingJob,
     ResultComparison,
     TrainingJob,
     TrainingJobPage,
     TrainingWorkerList,
 )
-from api.training.training_params import BODY_PROBLEMS, MAX_MINUTES, JobId, TrainingDep
+from api.training.training_params import BODY_PROBLEMS, JobId, TrainingDep
 from api.training.training_store import TrainingStore
 from segdec.schemas import ReloadAnswer
 
 router = APIRouter(prefix="/v1/training", tags=["training"])
 
 MAX_PAGE_SIZE, MAX_EVENTS = 200, 1000
-MAX_MACHINES = 16
 REPORT, PREDICTIONS = "report.html", "predictions.csv"
 QueriedJob = Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_ID, description="id of a finished job")]
 READ, CHANGE = require_role("reviewer"), require_role("engineer")
 PROBLEMS = document_problems(400, 404, 503)
-
-
-class NewTrainingJob(BaseModel):
-    """A training to order."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    data_set: int = Field(gt=0, le=MAX_ID, strict=True, description="id of the data set")
-    data_set_version: int = Field(gt=0, lt=2**31, strict=True)
-    model: RequiredName = Field(description="name of the model, letters, digits, `_`, `-` and `.`")
-    minutes: float | None = Field(
-        None, gt=0, le=MAX_MINUTES, description="time limit of the training; null: 30, with all steps 720"
-    )
-    all_steps: bool | None = Field(
-        None,
-        strict=True,
-        description="take all steps, however long they take; `minutes` only limits a slow machine",
-    )
-    encoder: RequiredName | None = Field(None, description="null: chosen by the training")
-    area: int | None = Field(
-        None, ge=32**2, le=2**26, strict=True, description="pixels of the network's input; null: chosen"
-    )
-    classes: list[RequiredName] | None = Field(
-        None, max_length=200, description="classes of defects to learn; null: all of the version"
-    )
-    retrain_of: int | None = Field(
-        None, gt=0, le=MAX_ID, strict=True, description="job from which it takes over the settings not given"
-    )
-    machines: int = Field(1, ge=1, le=MAX_MACHINES, strict=True, description="workers that train it together")
 
 
 @router.get("/jobs", responses=PROBLEMS, dependencies=READ)
@@ -103,9 +72,9 @@ async def create_job(
     training: TrainingDep,
 ) -> TrainingJob:
     """Orders a training; a worker gets it as soon as one is free."""
-    new, now = jobs.NewJob(**sent.model_dump()), datetime.now(UTC)
+    now = datetime.now(UTC)
     used = await training.run_in_thread(partial(service.stored_versions, sent.model))
-    job_id = await training.write(jobs.create_job, new, used, author_of(request), now)
+    job_id = await training.write(jobs.create_job, sent, used, author_of(request), now)
     return await _show(training, job_id)
 
 

@@ -10,15 +10,9 @@ from api.data_sets.tables import data_sets
 from api.messages.causes import load_cause
 from api.training import groups
 from api.training.jobs import ACTIVE, COLUMNS, find_job
-from api.training.schemas import (
-    JobSettings,
-    JobState,
-    TrainingJob,
-    TrainingJobPage,
-    TrainingWorker,
-    TrainingWorkerList,
-)
+from api.training.schemas import JobState, TrainingJob, TrainingJobPage, TrainingWorker, TrainingWorkerList
 from api.training.tables import proposal_orders, training_jobs, training_members, training_workers
+from segdec.training_schemas import JobSettings
 
 table = training_jobs.c
 COPIED = (

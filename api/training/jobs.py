@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,11 +13,12 @@ from api.data_sets.versions import find_version
 from api.errors import RequestError
 from api.record.queries import add_audit_entry
 from api.training.job_events import add_state_event
-from api.training.schemas import JobSettings
+from api.training.schemas import NewTrainingJob
 from api.training.tables import deleted_model_versions, training_jobs
 from segdec.config import GOOD
 from segdec.encoders import ENCODERS
 from segdec.runtime.suggestions import nearest_name
+from segdec.training_schemas import JobSettings
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 """Of a run, of folders and in addresses."""
@@ -30,27 +30,13 @@ table = training_jobs.c
 COLUMNS = [column for column in training_jobs.c if column.name != "panel"]
 
 
-@dataclass(frozen=True)
-class NewJob:
-    """An ordered job; a setting that is None is that of `retrain_of`, or chosen by the training."""
-
-    data_set: int
-    data_set_version: int
-    model: str
-    minutes: float | None = None
-    all_steps: bool | None = None
-    encoder: str | None = None
-    area: int | None = None
-    classes: Sequence[str] | None = None
-    retrain_of: int | None = None
-    machines: int = 1
-
-
 DEFAULT_MINUTES, ALL_STEPS_MINUTES = 30.0, 720.0
 """Time limits without one in the order; the second for trainings that take all steps."""
 
 
-def create_job(connection: Connection, new: NewJob, used: Collection[str], who: str, now: datetime) -> int:
+def create_job(
+    connection: Connection, new: NewTrainingJob, used: Collection[str], who: str, now: datetime
+) -> int:
     """Queues a job; returns its id. Its model gets the next free version.
 
     Args:
@@ -92,7 +78,7 @@ def create_job(connection: Connection, new: NewJob, used: Collection[str], who: 
     return number
 
 
-def _complete_settings(connection: Connection, new: NewJob) -> JobSettings:
+def _complete_settings(connection: Connection, new: NewTrainingJob) -> JobSettings:
     earlier = {} if new.retrain_of is None else json.loads(find_job(connection, new.retrain_of)["settings"])
     given = {name: value for name in JobSettings.model_fields if (value := getattr(new, name)) is not None}
     if new.all_steps is not None and new.all_steps != bool(earlier.get("all_steps")):

@@ -18,10 +18,10 @@ from api.training import groups
 from api.training.file_sets import drop_files, list_files
 from api.training.job_events import NewEvent, add_events, add_state_event
 from api.training.jobs import ACTIVE, COLUMNS, change_job, find_job
-from api.training.schemas import HeartbeatAnswer, JobSettings, LeasedJob
 from api.training.tables import training_jobs
 from api.training.workers import LEASE_DURATION, Worker, change_worker, note_worker
 from segdec import __version__
+from segdec.training_schemas import HeartbeatAnswer, JobSettings, LeasedJob
 
 MAX_ATTEMPTS = 3
 """Leases in a row without a new checkpoint after which a job has failed."""

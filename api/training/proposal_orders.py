@@ -13,10 +13,11 @@ from api.data_sets.splits import LEFT_OUT, TEST
 from api.data_sets.tables import data_set_photographs
 from api.errors import RequestError
 from api.messages.causes import load_cause
-from api.training.jobs import ENDED, NewJob, create_job
-from api.training.schemas import JobSettings, ProposalOrder, ProposalTraining
+from api.training.jobs import ENDED, create_job
+from api.training.schemas import NewTrainingJob, ProposalOrder, ProposalTraining
 from api.training.tables import proposal_orders, training_jobs
 from segdec.config import GOOD
+from segdec.training_schemas import JobSettings
 
 MIN_PARTS = 3
 """Good and defective parts that are needed: the training makes three folds, so that it uses all of them."""
@@ -85,7 +86,9 @@ def check_labels(connection: Connection, data_set_id: int) -> None:
         raise RequestError(409, "nothing_unlabelled", "All photographs of the data set are labelled.")
 
 
-def create_order(connection: Connection, new: NewJob, used: Collection[str], who: str, now: datetime) -> int:
+def create_order(
+    connection: Connection, new: NewTrainingJob, used: Collection[str], who: str, now: datetime
+) -> int:
     """Orders a training whose model proposes labels for the rest of the data set; returns the id of the job.
 
     Args: as of `create_job`.

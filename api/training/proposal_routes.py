@@ -25,7 +25,8 @@ from api.training import proposals_after_training
 from api.training.proposal_orders import show_training
 from api.training.proposing_models import AskedModel, choose_model, list_choices
 from api.training.schemas import ProposalTraining
-from api.training.training_params import MAX_MINUTES, TrainingDep
+from api.training.training_params import TrainingDep
+from segdec.training_schemas import MAX_MINUTES
 
 router = APIRouter(prefix="/v1/data-sets/{data_set_id}", tags=["data sets"])
 DEFAULT_MINUTES = 2.0

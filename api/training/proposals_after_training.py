@@ -16,9 +16,9 @@ from api.data_sets.versions import create_version, take_snapshot
 from api.errors import RequestError
 from api.inspecting.service import InspectionService
 from api.messages.causes import Cause, Failure, failure_columns
-from api.training.jobs import NewJob
 from api.training.proposal_orders import change_order, check_labels, create_order, find_newest_model, list_due
 from api.training.proposing_models import AskedModel, choose_model
+from api.training.schemas import NewTrainingJob
 from api.training.training_store import TrainingStore
 from segdec.errors import SegdecError
 
@@ -59,7 +59,7 @@ async def train_and_propose(
     snapshot, now = await data_sets.read(take_snapshot, data_set_id), datetime.now(UTC)
     files = [snapshot.manifest]
     number = await data_sets.write(create_version, data_set_id, snapshot, "", who, now, files=files)
-    new = NewJob(data_set_id, number, name, minutes)
+    new = NewTrainingJob(data_set=data_set_id, data_set_version=number, model=name, minutes=minutes)
     await training.write(create_order, new, used, who, now)
 
 

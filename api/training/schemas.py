@@ -3,32 +3,32 @@
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
+from api.http.number_text import MAX_ID
+from api.http.request_params import RequiredName
 from api.messages.causes import Cause
 from segdec.schemas import AnswerPart
+from segdec.training_schemas import JobSettings, OrderedSettings
 
 JobState = Literal["queued", "leased", "running", "done", "failed", "cancelled"]
 """`leased`: a worker fetches the data; `running`: it trains."""
+MAX_MACHINES = 16
 EventKind = Literal["state", "metrics", "output"]
-Command = Literal["continue", "cancel", "stop"]
-"""What a worker must do: continue, stop without a model, or stop with the best weights so far."""
 
 
-class JobSettings(AnswerPart):
-    """The settings of a job; null: chosen by the training."""
+class NewTrainingJob(OrderedSettings):
+    """A training to order."""
 
-    minutes: float = Field(description="time limit of the training")
-    all_steps: bool = Field(
-        False, description="the training takes all its steps; `minutes` only limits a slow machine"
+    model_config = ConfigDict(extra="forbid")
+
+    data_set: int = Field(gt=0, le=MAX_ID, strict=True, description="id of the data set")
+    data_set_version: int = Field(gt=0, lt=2**31, strict=True)
+    model: RequiredName = Field(description="name of the model, letters, digits, `_`, `-` and `.`")
+    retrain_of: int | None = Field(
+        None, gt=0, le=MAX_ID, strict=True, description="job from which it takes over the settings not given"
     )
-    encoder: str | None = Field(None, description="see `python -m training encoders`")
-    area: int | None = Field(None, description="pixels of the network's input")
-    classes: list[str] | None = Field(
-        None,
-        description="classes of defects that are learned: photographs of other classes are left out, and "
-        "their areas in masks are ignored",
-    )
+    machines: int = Field(1, ge=1, le=MAX_MACHINES, strict=True, description="workers that train it together")
 
 
 class CheckpointFacts(AnswerPart):
@@ -194,52 +194,3 @@ class ResultComparison(AnswerPart):
     only_second_correct: int
     both_wrong: int
     p_value: float = Field(description="of McNemar's exact test; below 0.05: more than chance")
-
-
-# === For workers ===
-
-
-class SentFile(AnswerPart):
-    """A file of a checkpoint or a result: its path and the digests of its chunks, in order."""
-
-    path: str
-    chunks: list[str] = Field(description="SHA-256, hexadecimal")
-
-
-class LeasedJob(AnswerPart):
-    """A job that a worker has leased."""
-
-    id: int
-    lease: str = Field(description="for the header X-Lease of all further requests")
-    lease_s: float = Field(description="duration of the lease; each heartbeat renews it")
-    model: str
-    version: str
-    settings: JobSettings
-    data_set_name: str
-    data_set_version: int
-    digest: str = Field(description="SHA-256 of the manifest, hexadecimal")
-    classes: list[str]
-    checkpoint: list[SentFile] | None = Field(description="to continue from; null: start")
-    checkpoint_position: str | None
-    rank: int = Field(description="in the group that trains it; 0 for the chief, and for one machine")
-    addresses: list[str] = Field(description="of the group, by rank; empty for one machine")
-
-
-class Lease(AnswerPart):
-    """A leased job; null if there is none for this worker."""
-
-    job: LeasedJob | None
-    reason: str | None = Field(None, description="why it gets none, although one waits")
-
-
-class HeartbeatAnswer(AnswerPart):
-    """What the worker must do next."""
-
-    command: Command
-    has_steps: bool = Field(description="whether the training has reported a step since the job was leased")
-
-
-class MissingChunks(AnswerPart):
-    """Which of the named chunks are not stored yet."""
-
-    missing: list[str]

@@ -24,7 +24,7 @@ from api.http.roles import require_role
 from api.training import file_sets, leases
 from api.training.job_events import NewEvent
 from api.training.jobs import change_job
-from api.training.schemas import EventKind, HeartbeatAnswer, Lease, MissingChunks, SentFile
+from api.training.schemas import EventKind
 from api.training.training_params import (
     BODY_PROBLEMS,
     DIGEST_PATTERN,
@@ -36,6 +36,7 @@ from api.training.training_params import (
 from api.training.training_store import NewChunk
 from api.training.workers import Worker
 from segdec import __version__
+from segdec.training_schemas import HeartbeatAnswer, Lease, MissingChunks, SentFile
 
 router = APIRouter(
     prefix="/v1/training/worker", tags=["training workers"], dependencies=require_role("train")

@@ -12,10 +12,11 @@ from playwright.sync_api import expect
 
 from segdec import __version__
 from segdec.images import encode_png
+from segdec.training_schemas import LeasedJob
 from tests.browser.conftest import contrast, serving
 from tests.browser.german_page import clipped_texts, english_texts
 from training.worker.file_sets import upload_files
-from training.worker.service_connection import LeasedJob, ServiceConnection, WorkerIdentity
+from training.worker.service_connection import ServiceConnection, WorkerIdentity
 
 KEY = "of-a-worker"
 IDENTITY = WorkerIdentity("gpu-1", __version__, {"system": "Linux", "cpus": "16", "gpus": "2"})
@@ -86,6 +87,7 @@ def finish(worker: ServiceConnection, job: LeasedJob, folder: Path) -> None:
     worker.end(job, "done", "", OUTCOME)
 
 
+@pytest.mark.slow
 def test_after_the_time_limit_the_page_says_that_the_model_is_evaluated(visit, studio):
     with httpx.Client(base_url=studio.address) as http:
         version = http.post("v1/data-sets/1/versions", json={"note": ""}).json()["number"]
@@ -98,6 +100,7 @@ def test_after_the_time_limit_the_page_says_that_the_model_is_evaluated(visit, s
     expect(page.locator("#job-facts")).to_contain_text("none: the model is evaluated")
 
 
+@pytest.mark.slow
 def test_a_training_is_ordered_watched_and_ended(visit, studio, tmp_path):
     window = visit(studio.address)
     page = window.open("datasets?id=1")
@@ -161,6 +164,7 @@ def test_a_training_is_ordered_watched_and_ended(visit, studio, tmp_path):
     expect(page.locator("#workers")).to_contain_text("GPUs: 2")
 
 
+@pytest.mark.slow
 def test_a_training_is_described_in_german(visit, studio, tmp_path):
     window = visit(studio.address, viewport={"width": 1024, "height": 768}, locale="de-DE")
     page = window.open("train")
@@ -195,6 +199,7 @@ def test_a_training_is_described_in_german(visit, studio, tmp_path):
     assert (english_texts(page), clipped_texts(page)) == ([], [])
 
 
+@pytest.mark.slow
 def test_two_trainings_are_compared(visit, studio, tmp_path):
     page = visit(studio.address).open("train")
     for _ in range(2):
@@ -209,6 +214,7 @@ def test_two_trainings_are_compared(visit, studio, tmp_path):
     expect(page.locator("#compared")).to_contain_text("4 of 4 (39.8 to 100.0 %)")
 
 
+@pytest.mark.slow
 def test_what_a_hostile_worker_reports_is_text_and_does_not_stop_the_page(visit, studio):
     page = visit(studio.address).open("train")
     page.locator("button", has_text="Start training").click()
@@ -227,6 +233,7 @@ def test_what_a_hostile_worker_reports_is_text_and_does_not_stop_the_page(visit,
     assert (page.locator("main img[src=x]").count(), "attacked" in page.title()) == (0, False)
 
 
+@pytest.mark.slow
 def test_a_failed_training_says_why_and_is_continued(visit, studio):
     page = visit(studio.address).open("train")
     page.locator("button", has_text="Start training").click()
@@ -246,6 +253,7 @@ def test_a_failed_training_says_why_and_is_continued(visit, studio):
     expect(page.locator("#no-job")).to_have_text("No training yet.")
 
 
+@pytest.mark.slow
 def test_only_very_long_lines_of_the_log_are_broken(visit, studio):
     with httpx.Client(base_url=studio.address) as http:
         version = http.post("v1/data-sets/1/versions", json={"note": ""}).json()["number"]
@@ -264,6 +272,7 @@ def test_only_very_long_lines_of_the_log_are_broken(visit, studio):
         assert page.locator("#output").inner_text().splitlines()[:2] == lines[:2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_the_page_fits_screens_and_phones(visit, studio, language):
     for width, height in ((1920, 1080), (1024, 768), (390, 844)):

@@ -14,9 +14,10 @@ from segdec import __version__
 from segdec.artifact.signatures import read_private_key
 from segdec.errors import ConfigError, ServiceError
 from segdec.runtime.files import folder_lock
+from segdec.training_schemas import LeasedJob
 from training.distribution.cluster import find_address_problem
 from training.worker.job_run import JobRun, WorkerStoppedError
-from training.worker.service_connection import LeasedJob, ServiceConnection, WorkerIdentity, is_temporary
+from training.worker.service_connection import ServiceConnection, WorkerIdentity, is_temporary
 from training.worker.trainer_process import fit_command
 
 IDLE_S = 5.0

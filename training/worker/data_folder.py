@@ -12,7 +12,8 @@ from segdec.config import GOOD
 from segdec.errors import DatasetError, RunError
 from segdec.images import decode_mask_values, encode_png
 from segdec.runtime.files import atomic_folder, write_bytes_atomic
-from training.worker.service_connection import LeasedJob, ServiceConnection
+from segdec.training_schemas import LeasedJob
+from training.worker.service_connection import ServiceConnection
 
 MANIFEST, CLASSES = "manifest.jsonl", "classes.txt"
 IGNORED = 255

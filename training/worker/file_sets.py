@@ -9,9 +9,10 @@ from pathlib import Path
 
 from segdec.errors import RunError, ServiceError
 from segdec.runtime.files import atomic_folder
+from segdec.training_schemas import LeasedJob, SentFile
 from training.run.checkpoint_folder import CheckpointFolder
 from training.worker.data_folder import link_or_copy, path_inside
-from training.worker.service_connection import MISSING_CHUNKS, LeasedJob, SentFile, ServiceConnection
+from training.worker.service_connection import MISSING_CHUNKS, ServiceConnection
 
 MAX_UPLOADS = 3
 """Uploads of a checkpoint or a result until the service has all of its chunks."""

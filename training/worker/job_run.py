@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from segdec.artifact import open_artifact, read_manifest
 from segdec.artifact.signatures import write_signature
 from segdec.errors import SegdecError, ServiceError
+from segdec.training_schemas import HeartbeatAnswer, LeasedJob
 from training.distribution.interruption import EXIT_CODES, EXIT_PEER_LOST
 from training.worker.data_folder import fetch_data, remove_unused
 from training.worker.file_sets import (
@@ -26,13 +27,7 @@ from training.worker.file_sets import (
     upload_and_report,
 )
 from training.worker.progress import ProgressReport
-from training.worker.service_connection import (
-    HeartbeatAnswer,
-    LeasedJob,
-    LeaseLostError,
-    ServiceConnection,
-    is_temporary,
-)
+from training.worker.service_connection import LeaseLostError, ServiceConnection, is_temporary
 from training.worker.trainer_process import DATA, TrainerProcess, cluster_variables, fit_command
 
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import httpx
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from segdec.client.connection import connection_options
 from segdec.client.replies import REQUEST_ID, Reply, response_reader
 from segdec.client.retries import RetryPolicy
 from segdec.errors import ServiceError
+from segdec.training_schemas import HeartbeatAnswer, Lease, LeasedJob, MissingChunks, SentFile
 
 TIMEOUT_S = 60.0
 RETRIES = 3
@@ -30,75 +31,8 @@ LEASE = "X-Lease"
 T = TypeVar("T", bound=BaseModel)
 
 
-class Received(BaseModel):
-    """Base of what the service answers; unknown fields are ignored."""
-
-    model_config = ConfigDict(frozen=True)
-
-
-class JobSettings(Received):
-    """Settings of a job; None: chosen by `fit`."""
-
-    minutes: float
-    all_steps: bool = False
-    encoder: str | None = None
-    area: int | None = None
-    classes: list[str] | None = None
-
-
-class SentFile(Received):
-    """A file of a checkpoint or a result: its path and the SHA-256 of its chunks, in order."""
-
-    path: str
-    chunks: list[str]
-
-
-class LeasedJob(Received):
-    """A leased job."""
-
-    id: int
-    lease: str
-    model: str
-    version: str
-    settings: JobSettings
-    data_set_name: str
-    data_set_version: int
-    digest: str
-    classes: list[str]
-    checkpoint: list[SentFile] | None
-    rank: int = 0
-    addresses: list[str] = []
-
-    @property
-    def is_chief(self) -> bool:
-        """Whether this worker reports, and uploads checkpoints and the result: the first of a group, or the
-        only one.
-        """
-        return self.rank == 0
-
-
-class Lease(Received):
-    """The answer to a worker that asks for a job; `reason` says why it gets none, although one waits."""
-
-    job: LeasedJob | None
-    reason: str | None = None
-
-
-class HeartbeatAnswer(Received):
-    """What the worker must do: `continue`, `cancel` or `stop`; `has_steps`: whether the training, in a group
-    the chief's, has reported a step since the job was leased.
-    """
-
-    command: str
-    has_steps: bool
-
-
-class _Missing(Received):
-    missing: list[str]
-
-
-class _Nothing(Received):
-    pass
+class _Nothing(BaseModel):
+    """An answer whose content is not used."""
 
 
 class LeaseLostError(Exception):
@@ -184,7 +118,7 @@ class ServiceConnection:
     def find_missing(self, job: LeasedJob, digests: Sequence[str]) -> list[str]:
         """Returns those chunks that the service does not have."""
         body = {"sha256": list(digests)}
-        return self._send("POST", _path(job, "chunks/missing"), _Missing, job, json=body).missing
+        return self._send("POST", _path(job, "chunks/missing"), MissingChunks, job, json=body).missing
 
     def send_chunk(self, job: LeasedJob, sha256: str, data: bytes) -> None:
         """Stores a chunk."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import training
+from segdec.training_schemas import LeasedJob
 from training.distribution.cluster import TF_CONFIG_VARIABLE, Cluster
 from training.distribution.task_process import Task, TaskProcess
 from training.worker.file_sets import MODEL, RUNS
-from training.worker.service_connection import LeasedJob
 
 DATA = "data"
 MAX_LINE = 500

@@ -25,7 +25,8 @@ from api.errors import RequestError
 from api.jobs.stored_jobs import ALIVE_S, finish_job, start_job
 from api.record.tables import audit
 from api.training.job_deletion import delete_job
-from api.training.jobs import NewJob, cancel_job, check_no_training, create_job
+from api.training.jobs import cancel_job, check_no_training, create_job
+from api.training.schemas import NewTrainingJob
 from tests.api.data_sets.filled_data_set import NOW, mask_of, photograph_file
 
 TABLES = (data_set_photographs, data_set_annotations, data_set_versions)
@@ -121,7 +122,13 @@ def test_the_name_is_free_and_the_id_is_not_given_again(labelled):
 
 def test_a_data_set_of_trainings_is_not_deleted(labelled):
     with write_transaction(labelled.engine) as connection:
-        job_id = create_job(connection, NewJob(labelled.id, 1, "brackets"), (), "Ada", NOW)
+        job_id = create_job(
+            connection,
+            NewTrainingJob(data_set=labelled.id, data_set_version=1, model="brackets"),
+            (),
+            "Ada",
+            NOW,
+        )
     with pytest.raises(
         RequestError, match=rf"brackets 1 \(training {job_id}\). Delete the trainings"
     ) as caught:

@@ -10,8 +10,9 @@ from api.database.database import write_transaction
 from api.record.storage.pictures import FolderPictures
 from api.record.stored_files import check_same_record
 from api.record.tables import store
-from api.training.jobs import NewJob, create_job
+from api.training.jobs import create_job
 from api.training.leases import lease_job
+from api.training.schemas import NewTrainingJob
 from api.training.workers import Worker
 from segdec import __version__
 from tests.api.data_sets.filled_data_set import CLASSES, NOW, FilledDataSet, mask_of
@@ -52,7 +53,8 @@ class Jobs:
 
     def order(self, model="brackets", used=(), **settings):
         """Orders a job; returns its id."""
-        return self.do(create_job, NewJob(self.data_set, 1, model, **settings), used, "Ada", self.now)
+        new = NewTrainingJob(data_set=self.data_set, data_set_version=1, model=model, **settings)
+        return self.do(create_job, new, used, "Ada", self.now)
 
     def lease(self, worker=WORKER):
         return self.do(lease_job, worker, self.now)

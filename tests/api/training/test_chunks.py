@@ -12,9 +12,9 @@ from api.record.storage.pictures import FolderPictures, Space
 from api.training import chunk_limits
 from api.training.chunk_limits import check_space, count_unconfirmed
 from api.training.file_sets import UNUSED_AFTER, list_files, store_files
-from api.training.schemas import SentFile
 from api.training.tables import training_chunks
 from api.training.training_store import NewChunk, delete_unused_chunks, store_chunk
+from segdec.training_schemas import SentFile
 
 LATER_S = UNUSED_AFTER.total_seconds() + 1
 

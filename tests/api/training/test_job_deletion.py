@@ -14,9 +14,9 @@ from api.training.job_deletion import delete_job
 from api.training.job_view import show_job
 from api.training.jobs import cancel_job, continue_job
 from api.training.leases import end_lease
-from api.training.schemas import SentFile
 from api.training.tables import training_events, training_files
 from api.training.training_store import NewChunk, delete_unused_chunks, store_chunk
+from segdec.training_schemas import SentFile
 
 
 def delete(jobs, job_id, served=()):

@@ -11,11 +11,12 @@ from api.training import chunk_limits
 from segdec import __version__
 from segdec.errors import ServiceError
 from segdec.images import decode_image, encode_png
+from segdec.training_schemas import SentFile
 from tests.api.conftest import problem
 from tests.api.training.training_service import JOBS, TRAIN_KEY, TrainingService
 from training.worker.data_folder import fetch_data
 from training.worker.file_sets import download_files, upload_files
-from training.worker.service_connection import LeaseLostError, SentFile, WorkerIdentity, is_temporary
+from training.worker.service_connection import LeaseLostError, WorkerIdentity, is_temporary
 
 WORKER = "/v1/training/worker"
 IDENTITY = WorkerIdentity("gpu-1", __version__, {"gpus": "1"})

@@ -13,10 +13,10 @@ from api.training.job_events import NewEvent, list_events
 from api.training.job_view import list_workers, show_job
 from api.training.jobs import cancel_job, change_job, continue_job, stop_job
 from api.training.leases import MAX_ATTEMPTS, Report, end_lease, lease_job, renew_lease
-from api.training.schemas import SentFile
 from api.training.tables import training_chunks, training_files
 from api.training.workers import LEASE_DURATION
 from segdec import __version__
+from segdec.training_schemas import SentFile
 from tests.api.training.conftest import WORKER
 
 LEASE_S = LEASE_DURATION.total_seconds()

@@ -10,7 +10,7 @@ from api.data_sets.photographs import remove_photograph
 from api.database.database import write_transaction
 from api.errors import RequestError
 from api.record.storage.pictures import FolderPictures
-from api.training.jobs import NewJob, cancel_job, change_job
+from api.training.jobs import cancel_job, change_job
 from api.training.proposal_orders import (
     LabelCounts,
     change_order,
@@ -20,6 +20,7 @@ from api.training.proposal_orders import (
     list_due,
     show_training,
 )
+from api.training.schemas import NewTrainingJob
 from tests.api.data_sets.filled_data_set import CLASSES, NOW
 from tests.api.training.conftest import fill
 
@@ -33,7 +34,8 @@ def filled(engine, tmp_path):
 
 
 def order(jobs, model="brackets"):
-    return jobs.do(create_order, NewJob(jobs.data_set, 1, model, 2.0), (), "Ada", NOW)
+    new = NewTrainingJob(data_set=jobs.data_set, data_set_version=1, model=model, minutes=2.0)
+    return jobs.do(create_order, new, (), "Ada", NOW)
 
 
 def test_parts_are_counted_and_a_defect_makes_a_part_defective(filled):
