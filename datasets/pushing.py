@@ -13,7 +13,8 @@ from datasets.conversion import class_mask
 from datasets.reading import decode, read_files
 from datasets.sample import IGNORED, Dataset, DataSetIssue, DataSetItem
 from segdec.annotation_content import AnnotationContent
-from segdec.client.data_sets import DataSetClient, KnownPhotograph, StoredPhotograph
+from segdec.client.data_sets import DataSetClient
+from segdec.data_set_schemas import KnownPhotograph, PhotographSummary
 from segdec.errors import ServiceError
 from segdec.images import DEFAULT_MAX_PIXELS, encode_png
 
@@ -150,7 +151,7 @@ class _Sending:
         self._add(item)
         return ["split"]
 
-    def _annotate(self, item: DataSetItem, stored: StoredPhotograph) -> list[PushOutcome]:
+    def _annotate(self, item: DataSetItem, stored: PhotographSummary) -> list[PushOutcome]:
         number = int(self._values[item.label]) if item.label else 0
         label = self._target.classes[number - 1] if number else self._names[0]
         if stored.annotation_id is not None:
@@ -159,7 +160,7 @@ class _Sending:
         self._target.annotate(stored, content, self._mask(item))
         return ["labelled"]
 
-    def _add(self, item: DataSetItem) -> StoredPhotograph:
+    def _add(self, item: DataSetItem) -> PhotographSummary:
         data = read_files(item, max_pixels=self._max_pixels).photograph
         part = "" if item.group == item.name else item.group
         return self._target.add_photograph(data, name=item.name, part=part, split=self._split(item))

@@ -11,12 +11,13 @@ import numpy as np
 from api.data_sets.class_masks import IGNORED, make_class_mask
 from api.data_sets.new_file import NewFile
 from api.data_sets.photographs import NewPhotograph
-from api.data_sets.splits import LEFT_OUT, Split
+from api.data_sets.splits import LEFT_OUT
 from api.data_sets.versions import read_content
 from api.errors import RequestError
 from api.messages.causes import Failure
 from segdec.annotation_content import AnnotationContent
 from segdec.config import GOOD
+from segdec.data_set_schemas import Split
 from segdec.images import decode_mask_values, read_file, read_size
 
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from api.data_sets import definitions, deletion, recorded_parts
 from api.data_sets.data_set_params import BODY_PROBLEMS, DataSetId, DataSetsDep
 from api.data_sets.photographs import find_missing
-from api.data_sets.schemas import AddedParts, DataSet, DataSetList, MissingPhotographs
+from api.data_sets.schemas import AddedParts, DataSet, DataSetList
 from api.errors import document_problems
 from api.http.callers import author_of
 from api.http.json_body import json_body
@@ -19,6 +19,7 @@ from api.http.number_text import MAX_ID, WHOLE_NUMBER
 from api.http.request_params import RequiredName
 from api.http.roles import require_role
 from api.record.record_params import FiltersDep, RecordDep
+from segdec.data_set_schemas import MissingPhotographs
 
 router = APIRouter(prefix="/v1/data-sets", tags=["data sets"])
 

@@ -31,7 +31,6 @@ from api.data_sets.received_photographs import (
     use_pixels,
 )
 from api.data_sets.schemas import AddedPhotographAnswer, PhotographPage, StoredPhotograph
-from api.data_sets.splits import Split
 from api.errors import RequestError, document_problems
 from api.http.body_receiver import BodiesDep
 from api.http.caching import IMMUTABLE, PNG
@@ -43,6 +42,7 @@ from api.http.roles import require_role
 from api.inference.memory_budget import MemoryBudget
 from api.inspecting.predict_routes import describe_photograph
 from api.inspecting.uploads import JsonImage, Upload, read_upload
+from segdec.data_set_schemas import Split
 from segdec.images import encode_png
 from segdec.runtime.identifiers import SCHEMA_PATTERN, check_identifier
 

@@ -11,17 +11,15 @@ from api.data_sets.definitions import find_data_set
 from api.data_sets.names import printable
 from api.data_sets.new_file import NewFile
 from api.data_sets.schemas import (
-    KnownPhotograph,
-    MissingPhotographs,
     PhotographPage,
     Proposal,
     StoredPhotograph,
 )
-from api.data_sets.splits import Split
 from api.data_sets.tables import data_set_files, data_set_photographs, data_set_proposals
 from api.errors import RequestError
 from api.record.queries import add_audit_entry
 from api.review.leases import is_free
+from segdec.data_set_schemas import KnownPhotograph, MissingPhotographs, Split
 
 NAME_DIGITS = 32
 """Hex digits of the digest in the name of a photograph that has none."""

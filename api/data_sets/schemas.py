@@ -5,8 +5,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from api.data_sets.splits import Split
 from segdec.annotation_content import AnnotationContent
+from segdec.data_set_schemas import DataSetSummary, PhotographSummary, Split
 from segdec.schemas import AnswerPart
 
 Source = Literal["drawn", "imported", "proposed", "reviewed"]
@@ -45,12 +45,9 @@ class DataSetCounts(AnswerPart):
     labels: dict[str, int] = Field({}, description="by label: good, classes of defects, ignore")
 
 
-class DataSet(AnswerPart):
+class DataSet(DataSetSummary):
     """A data set."""
 
-    id: int
-    name: str
-    classes: list[str] = Field(description="of defects; the first has the mask value 1; 255 = ignored area")
     created_at: datetime
     created_by: str = Field(description="user or key; empty if unknown")
     counts: DataSetCounts
@@ -63,12 +60,10 @@ class DataSetList(AnswerPart):
     data_sets: list[DataSet]
 
 
-class StoredPhotograph(AnnotationContent):
+class StoredPhotograph(PhotographSummary, AnnotationContent):
     """A photograph of a data set with its latest annotation."""
 
-    id: int
     sha256: str
-    name: str
     part: str = Field(description="photographs of a part stay in one split; empty: unknown")
     split: Split | None = Field(
         description="that it came with; left_out: the others came with a split, this one did not; null: none"
@@ -78,7 +73,6 @@ class StoredPhotograph(AnnotationContent):
     width: int = Field(description="px, upright")
     height: int
     has_mask: bool
-    annotation_id: int | None = Field(description="the latest annotation; null: never labelled")
     record_id: int | None = Field(description="of the inspection that it comes from; null: of none")
     added_at: datetime
     added_by: str
@@ -103,25 +97,6 @@ class PhotographPage(AnswerPart):
 
     photographs: list[StoredPhotograph]
     next_after: int | None = Field(description="`after` of the next page; null: this is the last one")
-
-
-class KnownPhotograph(AnswerPart):
-    """A photograph that the data set has already."""
-
-    id: int
-    sha256: str
-    name: str
-    label: str | None
-    annotation_id: int | None
-    split: Split | None = Field(description="the published split that it came with; null: none")
-    is_removed: bool
-
-
-class MissingPhotographs(AnswerPart):
-    """Which of the named photographs the data set does not have."""
-
-    missing: list[str] = Field(description="SHA-256 of each, hexadecimal")
-    present: list[KnownPhotograph] = Field(description="the others, also those that were removed")
 
 
 class Annotation(AnnotationContent):

@@ -2,25 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
-Split = Literal[
-    "train",
-    "val",
-    "test",
-    "fold_1",
-    "fold_2",
-    "fold_3",
-    "fold_4",
-    "fold_5",
-    "fold_6",
-    "fold_7",
-    "fold_8",
-    "fold_9",
-    "fold_10",
-    "left_out",
-]
-"""The words of split files, and that the split of a data set leaves a photograph out."""
+from segdec.data_set_schemas import Split
+
 SPLITS: tuple[Split, ...] = get_args(Split)
 LEFT_OUT: Split = "left_out"
 TEST: Split = "test"

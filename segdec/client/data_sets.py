@@ -11,6 +11,7 @@ from segdec.annotation_content import AnnotationContent
 from segdec.client.calls import Call
 from segdec.client.clients import Client
 from segdec.client.replies import response_reader
+from segdec.data_set_schemas import DataSetSummary, KnownPhotograph, MissingPhotographs, PhotographSummary
 
 Reply = TypeVar("Reply", bound=BaseModel)
 
@@ -19,41 +20,12 @@ MAX_DIGESTS = 1000
 """Digests in a request."""
 
 
-class DataSetAnswer(BaseModel):
-    """A data set: its id, name, and classes of defects, the first of which has the mask value 1."""
-
-    id: int
-    name: str
-    classes: list[str]
-
-
-class StoredPhotograph(BaseModel):
-    """A photograph of a data set; `annotation_id` is None if nobody has labelled it."""
-
-    id: int
-    name: str
-    label: str | None
-    annotation_id: int | None
-
-
-class KnownPhotograph(StoredPhotograph):
-    """A photograph that the data set has, named by the SHA-256 of its file in hex."""
-
-    sha256: str
-    is_removed: bool
-    split: str | None
-
-
 class _DataSets(BaseModel):
-    data_sets: list[DataSetAnswer]
+    data_sets: list[DataSetSummary]
 
 
 class _Added(BaseModel):
-    photograph: StoredPhotograph
-
-
-class _Missing(BaseModel):
-    present: list[KnownPhotograph]
+    photograph: PhotographSummary
 
 
 class DataSetClient:
@@ -66,7 +38,7 @@ class DataSetClient:
         data_set: The data set.
     """
 
-    def __init__(self, client: Client, data_set: DataSetAnswer) -> None:
+    def __init__(self, client: Client, data_set: DataSetSummary) -> None:
         self._client, self.id, self.classes = client, data_set.id, list(data_set.classes)
 
     @classmethod
@@ -77,11 +49,11 @@ class DataSetClient:
         if same:
             return cls(client, same[0])
         body = {"name": name, "classes": []}
-        return cls(client, client.send(_json_call("POST", PATH, DataSetAnswer, body)))
+        return cls(client, client.send(_json_call("POST", PATH, DataSetSummary, body)))
 
     def add_classes(self, names: Sequence[str]) -> None:
         """Adds classes at the end of its list."""
-        changed = _json_call("PATCH", f"{PATH}/{self.id}", DataSetAnswer, {"add_classes": list(names)})
+        changed = _json_call("PATCH", f"{PATH}/{self.id}", DataSetSummary, {"add_classes": list(names)})
         self.classes = self._client.send(changed).classes
 
     def known_photographs(self, digests: Sequence[str]) -> dict[str, KnownPhotograph]:
@@ -89,11 +61,13 @@ class DataSetClient:
         known: dict[str, KnownPhotograph] = {}
         for start in range(0, len(digests), MAX_DIGESTS):
             body = {"sha256": list(digests[start : start + MAX_DIGESTS])}
-            answer = self._client.send(_json_call("POST", f"{PATH}/{self.id}/missing", _Missing, body))
+            answer = self._client.send(
+                _json_call("POST", f"{PATH}/{self.id}/missing", MissingPhotographs, body)
+            )
             known |= {photograph.sha256: photograph for photograph in answer.present}
         return known
 
-    def add_photograph(self, data: bytes, *, name: str, part: str, split: str = "") -> StoredPhotograph:
+    def add_photograph(self, data: bytes, *, name: str, part: str, split: str = "") -> PhotographSummary:
         """Sends a photograph; one that is there already stays as it is, except that it gets
         `split` if it has none. An empty `split` means none.
         """
@@ -108,8 +82,8 @@ class DataSetClient:
         return self._client.send(call).photograph
 
     def annotate(
-        self, photograph: StoredPhotograph, content: AnnotationContent, mask: bytes | None
-    ) -> StoredPhotograph:
+        self, photograph: PhotographSummary, content: AnnotationContent, mask: bytes | None
+    ) -> PhotographSummary:
         """Annotates a photograph; the mask is a grey PNG of class values."""
         body = {
             **content.model_dump(),
@@ -118,7 +92,7 @@ class DataSetClient:
             "based_on": photograph.annotation_id,
         }
         path = f"{PATH}/{self.id}/photographs/{photograph.id}/annotation"
-        return self._client.send(_json_call("PUT", path, StoredPhotograph, body))
+        return self._client.send(_json_call("PUT", path, PhotographSummary, body))
 
 
 def _json_call(method: str, path: str, kind: type[Reply], body: Mapping[str, Any]) -> Call[Reply]:

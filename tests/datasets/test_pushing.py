@@ -12,7 +12,7 @@ from datasets.checking import check_dataset
 from datasets.loading import load_dataset
 from datasets.pushing import push
 from datasets.splitting import without_split
-from segdec.client.data_sets import KnownPhotograph
+from segdec.data_set_schemas import KnownPhotograph
 from segdec.errors import ServiceError
 from segdec.images import decode_mask_values
 
