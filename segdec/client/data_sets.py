@@ -13,7 +13,7 @@ from segdec.client.clients import Client
 from segdec.client.replies import response_reader
 from segdec.data_set_schemas import DataSetSummary, KnownPhotograph, MissingPhotographs, PhotographSummary
 
-Reply = TypeVar("Reply", bound=BaseModel)
+Received = TypeVar("Received", bound=BaseModel)
 
 PATH = "/v1/data-sets"
 MAX_DIGESTS = 1000
@@ -95,6 +95,6 @@ class DataSetClient:
         return self._client.send(_json_call("PUT", path, PhotographSummary, body))
 
 
-def _json_call(method: str, path: str, kind: type[Reply], body: Mapping[str, Any]) -> Call[Reply]:
+def _json_call(method: str, path: str, kind: type[Received], body: Mapping[str, Any]) -> Call[Received]:
     headers = {"Content-Type": "application/json"}
     return Call(method, path, response_reader(kind), headers=headers, content=json.dumps(body).encode())

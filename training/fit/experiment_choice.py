@@ -10,7 +10,7 @@ from training.data.augmentation import rotations_keeping_size
 from training.fit.dataset_profile import DatasetProfile, Orientation, ProfileOptions
 from training.formatting import count_of, format_percent
 
-Settings = dict[str, Any]
+ExperimentSettings = dict[str, Any]
 
 FEW_DEFECTIVE, MANY_DEFECTIVE = 10, 100
 """Defective training images below which synthetic defects are added, and from which a decision network
@@ -55,7 +55,7 @@ MEMORY, MEMORY_BESIDE_HEADS = 1000, 500
 ROTATED_MEMORY_FACTOR = 3
 """Factor of these numbers for parts in any orientation."""
 
-ENCODER_STAGE: Settings = {
+ENCODER_STAGE: ExperimentSettings = {
     "learning_rate": 2e-3,
     "weight_decay": 1e-3,
     "decision_weight": 0.3,
@@ -76,7 +76,7 @@ class ExperimentChoice:
         rotations: Number of rotations of a training photograph by right angles, with the one by 0°.
     """
 
-    settings: Settings
+    settings: ExperimentSettings
     reasons: Mapping[str, str]
     shares: dict[str, float]
     area: int
@@ -192,7 +192,7 @@ def choose_experiment(
     return ExperimentChoice(settings, reasons, shares, height * width, rotations)
 
 
-def _fixed_settings(known: _Conditions) -> Settings:
+def _fixed_settings(known: _Conditions) -> ExperimentSettings:
     """Settings that the data set does not change."""
     weights = known.resources.encoder_weights
     return {
@@ -205,7 +205,7 @@ def _fixed_settings(known: _Conditions) -> Settings:
     }
 
 
-def _data(profile: DatasetProfile, cache_mb: int) -> Settings:
+def _data(profile: DatasetProfile, cache_mb: int) -> ExperimentSettings:
     given = {
         option.name: value
         for option in fields(ProfileOptions)
@@ -215,7 +215,7 @@ def _data(profile: DatasetProfile, cache_mb: int) -> Settings:
     return {"layout": profile.layout, "root": profile.root, "cache_mb": cache_mb, **merged, **given}
 
 
-def _input_options(profile: DatasetProfile, channels: int) -> Settings:
+def _input_options(profile: DatasetProfile, channels: int) -> ExperimentSettings:
     white_level = profile.options.white_level
     return {
         **({"convert_color": True} if channels == 1 and profile.stored_in_colour else {}),
@@ -227,7 +227,7 @@ def _round_up(number: int, step: int) -> int:
     return math.ceil(number / step) * step
 
 
-def _data_regime(known: _Conditions) -> tuple[str, Settings]:
+def _data_regime(known: _Conditions) -> tuple[str, ExperimentSettings]:
     """The amount of training defects, and the synthetic defects that are added."""
     profile, training_defects = known.profile, known.training_defects
     if not known.heads:
@@ -259,8 +259,8 @@ def _annotation(profile: DatasetProfile) -> str:
     return ", ".join(f"{number} {kind}" for kind, number in known.items())
 
 
-def _network(known: _Conditions) -> tuple[Settings, str]:
-    network: Settings
+def _network(known: _Conditions) -> tuple[ExperimentSettings, str]:
+    network: ExperimentSettings
     resources, heads = known.resources, known.heads
     memory = MEMORY_BESIDE_HEADS if heads else MEMORY
     if known.profile.orientation is Orientation.ARBITRARY:
@@ -293,7 +293,7 @@ def _colour(profile: DatasetProfile) -> tuple[int, str]:
     return 1, "grey: one channel"
 
 
-def _input(known: _Conditions, default_area: int, *, synthetic: bool) -> tuple[Settings, str]:
+def _input(known: _Conditions, default_area: int, *, synthetic: bool) -> tuple[ExperimentSettings, str]:
     """Policy and size of the input, so that the smallest defect keeps `MIN_DEFECT_PX`."""
     profile = known.profile
     trains_heads = known.has_encoder and known.heads > 0
@@ -343,7 +343,7 @@ def _describe_scale(smallest: float | None, scale: float) -> str:
     return text
 
 
-def _describe_augmentation(augmentation: Settings, known: _Conditions) -> str:
+def _describe_augmentation(augmentation: ExperimentSettings, known: _Conditions) -> str:
     rotated = f"rotations by right angles, since good photographs {known.profile.orientation.value}"
     if not known.heads:
         return f"{rotated} (augmentation.rotate)" if known.rotates else "none"
@@ -356,7 +356,7 @@ def _describe_augmentation(augmentation: Settings, known: _Conditions) -> str:
     return f"flips, brightness and contrast: a network from random weights needs variety{also}"
 
 
-def _stages(known: _Conditions, *, synthetic: bool) -> tuple[Settings, dict[str, float], str]:
+def _stages(known: _Conditions, *, synthetic: bool) -> tuple[ExperimentSettings, dict[str, float], str]:
     """Settings of each stage, its share of the steps, and the reason."""
     if not known.heads:
         return {}, {}, "none: the memory is built from the photographs, without training"
