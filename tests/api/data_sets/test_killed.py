@@ -16,7 +16,6 @@ from segdec.images import encode_png
 from tests.api.conftest import PNG
 from tests.api.data_sets.filled_data_set import mask_of
 from tests.api.record.recording_clients import RecordingService
-from tests.marks import slow_case
 
 CLIENTS = 3
 
@@ -65,15 +64,15 @@ class Sender:
         return changed.status_code == 200
 
 
-@pytest.mark.parametrize("kills", [1, slow_case(5)])
-def test_answered_photographs_survive_kills_and_no_file_is_left_over(tmp_path, kills):
+@pytest.mark.slow
+def test_answered_photographs_survive_kills_and_no_file_is_left_over(tmp_path):
     folder, moments = tmp_path / "record", random.Random(0)
     database = f"sqlite:///{folder / 'record.db'}"
     flags = ("--local-role", "engineer")
     service = RecordingService(folder, database, *flags)
     httpx.post(f"{service.url}/v1/data-sets", json={"name": "a", "classes": ["dent"]}).raise_for_status()
     sender = Sender(service.url)
-    for _ in range(kills):
+    for _ in range(5):
         enough = len(sender.answered) + moments.randrange(3, 20)
         while len(sender.answered) < enough and not sender.unexpected:
             sender.ended.wait(0.01)

@@ -41,7 +41,7 @@ HEAD = {"preset": "mobilenet", "adapter_width": 8, "feature_width": 8, "decision
 @pytest.mark.parametrize(
     ("engine", "memory"),
     [
-        ("tensorflow", 0),
+        slow_case("tensorflow", 0),
         ("openvino", 0),
         slow_case("openvino", 50),
         slow_case("tensorflow-bfloat16", 0),
