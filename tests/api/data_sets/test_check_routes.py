@@ -39,7 +39,7 @@ def wait_for(client, path):
         shown = client.get(f"{path}/check").json()
         if shown["state"] != "running":
             return shown
-        time.sleep(0.02)
+        time.sleep(0.1)
     raise AssertionError(shown)
 
 

@@ -38,5 +38,5 @@ class ProposingService(TrainingService):
             run = self.get(f"{self.path}/proposals").json()
             if run is not None and run["state"] != "running":
                 return run
-            time.sleep(0.01)
+            time.sleep(0.05)
         raise AssertionError(run)

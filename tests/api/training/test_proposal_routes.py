@@ -45,7 +45,7 @@ def propose(client, path, **asked):
         shown = client.get(f"{path}/proposals").json()
         if shown["state"] != "running":
             return shown
-        time.sleep(0.01)
+        time.sleep(0.05)
     raise AssertionError(shown)
 
 
