@@ -88,7 +88,7 @@ def tiny_encoder_weights(tmp_path_factory, tensorflow_devices) -> Path:  # noqa:
 
 
 @pytest.fixture(scope="module")
-def shared_application(tiny_encoder_weights) -> Iterator[None]:  # noqa: ARG001
+def shared_application(tiny_encoder, tiny_encoder_weights) -> Iterator[None]:  # noqa: ARG001
     """Builds the network whose layers the tiny encoder copies once for a module, which takes a second."""
     from segdec.network import encoder
 

@@ -14,7 +14,7 @@ from segdec.network.layers import all_layers
 from segdec.network.network import build_network
 from tests.marks import slow_case
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices", "tiny_encoder")
+pytestmark = pytest.mark.usefixtures("tensorflow_devices", "shared_application")
 
 SMALL = {"segmentation_widths": ((4,), (4,), (4,)), "feature_width": 8, "feature_kernel": 5}
 HEAD = {"preset": "mobilenet", "adapter_width": 8, "feature_width": 8, "decision_widths": (4, 4, 4)}
