@@ -154,7 +154,7 @@ def test_many_lines_fit_into_the_heartbeats(service, work, tmp_path):
 def test_a_lost_lease_ends_the_training(service, work, capsys):
     job_id = service.order(service.data_set)
     lose = OnPath(
-        "/heartbeat", lambda: service.run(lambda: service.service.training.write(_lose, job_id)), 9, 9
+        "/heartbeat", lambda: service.run(lambda: service.features.training.write(_lose, job_id)), 9, 9
     )
     work(steps=1000, change=lose)
     assert f"Job {job_id}: This lease of the training job {job_id} has ended" in capsys.readouterr().out
@@ -185,7 +185,7 @@ def test_a_service_that_cannot_store_gets_everything_later(service, work):
 def delete_unused_chunks(service):
     """Deletes all chunks that no checkpoint and no result names."""
     later = datetime.now(UTC) + UNUSED_AFTER + timedelta(hours=1)
-    service.run(lambda: service.service.training.delete_unused(later))
+    service.run(lambda: service.features.training.delete_unused(later))
 
 
 def test_chunks_that_are_deleted_before_they_are_reported_are_sent_again(service, work):
@@ -251,7 +251,7 @@ def test_a_model_is_signed(service, work, tmp_path):
     work(steps=2, signing_key=read_private_key(private))
     assert service.show(job_id)["state"] == "done"
     trained = tmp_path / "trained"
-    service.run(lambda: _write_result(service.service.training, job_id, trained))
+    service.run(lambda: _write_result(service.features.training, job_id, trained))
     artifact = open_artifact(trained, TrustedKeys.read(public))
     artifact.check_files()
     assert artifact.signed_by
