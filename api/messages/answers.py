@@ -52,17 +52,21 @@ def _translate_member(
     if not isinstance(cause, dict) or not isinstance(cause.get("code"), str):
         return translate_sentences(member, language)
     given = cause.get("values") or {}
-    translated = translate_error(given.get("detail", member), cause["code"], {**given, **values}, language)
+    translated = translate_error(member, cause["code"], {**given, **values}, language)
     photograph = {"text": answer.get("name"), "problem": given.get("name")}.get(name)
     return f"{photograph}: {translated}" if photograph else translated
 
 
 def translate_error(detail: str, code: str, values: Mapping[str, Any], language: Language) -> str:
-    """Returns the text of an error in a language, from its code and values, or from the English `detail`."""
+    """Returns the text of an error in a language, from its code and values.
+
+    A value `detail`, or else the English text, is translated by its sentences.
+    """
+    detail = translate_sentences(str(values.get("detail", detail)), language)
     if code not in language.catalogue.codes:
-        return translate_sentences(detail, language)
+        return detail
     shown = {name: _translate_value(name, value, language) for name, value in values.items()}
-    known = defaultdict(lambda: "?", {**shown, "detail": translate_sentences(detail, language)})
+    known = defaultdict(lambda: "?", {**shown, "detail": detail})
     return language.catalogue.codes[code].format_map(known)
 
 

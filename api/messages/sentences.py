@@ -18,7 +18,7 @@ NESTED = {"who", "reason"}
 LISTS = {"findings": "", "split": "split "}
 """Names of values that are lists, and what their items begin with in the catalogues."""
 DECIMALS = {"ap", "chance", "f1", "score", "former", "share", "confidence", "bound", "ratio", "ratios"}
-COUNTS = {"count", "total"}
+NUMBERS = {"count", "limit", "number", "total"}
 ITEM_END = re.compile(r", | and |/")
 MAX_CACHED = 4096
 """Number of texts whose translations are kept."""
@@ -53,7 +53,7 @@ def _templates(language: Language) -> tuple[Template, ...]:
 def _pattern_of(template: str) -> re.Pattern[str]:
     parts = re.split(r"\{(\w+)\}", template)  # texts and names of values in turn
     for index, part in enumerate(parts):
-        value = r"\d+" if part in COUNTS else r"(?:(?!\. ).)+?"  # within one sentence
+        value = r"\d+(?:[.,]\d+)*" if part in NUMBERS else r"(?:(?!\. ).)+?"  # within one sentence
         parts[index] = f"(?P<{part}>{value})" if index % 2 else re.escape(part)
     end = r"(?=\s|$)" if template.endswith((".", ":")) else "$"
     return re.compile("".join(parts) + end)
@@ -67,7 +67,7 @@ def _translate_first(text: str, start: int, language: Language) -> tuple[int, st
             values = {name: _translate(name, value, language) for name, value in given.items()}
             if isinstance(translation, str):
                 return match.end(), translation.format(**values)
-            form = language.locale.plural_form(int(given["count"]))
+            form = language.locale.plural_form(int(given["count"].replace(",", "")))
             return match.end(), translation[form].format(**values)
     stop = text.find(". ", start)
     end = len(text) if stop < 0 else stop + 1

@@ -160,7 +160,8 @@ def parse_setting(name: str, value: Value) -> Any:
 
 
 def _bad_setting(name: str, value: Value, reason: str) -> RequestError:
-    return RequestError(422, "bad_setting", f"{name} is {str(value)[:80]!r}. {reason}.")
+    values = {"name": name, "value": str(value)[:80], "detail": f"{reason}."}
+    return RequestError(422, "bad_setting", "{name} is {value!r}. {detail}", **values)
 
 
 def dump_setting(name: str, value: Any) -> Value:

@@ -16,7 +16,7 @@ BLACK = "The photograph is black or almost black (lamp off, lens cap)."
             {"code": "too_many_data_sets", "detail": "There are …", "values": {"limit": 1000}},
             "Es gibt schon 1.000 Datensätze. Verwenden Sie einen davon.",
         ),
-        ({"code": "bad_setting", "detail": "a is 1."}, "Der Wert der Einstellung ist ungültig. (a is 1.)"),
+        ({"code": "bad_click", "detail": "a is 1."}, "Der Klick ist ungültig. (a is 1.)"),
         (
             {"code": "unlike_training", "detail": BLACK},
             "Das Bild ist schwarz oder fast schwarz (Lampe aus, Objektivdeckel).",
