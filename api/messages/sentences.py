@@ -20,7 +20,9 @@ LISTS = {"findings": "", "split": "split "}
 DECIMALS = {"ap", "chance", "f1", "score", "former", "share", "confidence", "bound", "ratio", "ratios"}
 NUMBERS = {"count", "limit", "number", "total"}
 ITEM_END = re.compile(r", | and |/")
-MAX_CACHED = 4096
+MAX_CHARACTERS = 4000
+"""Longer texts are output of programs."""
+MAX_CACHED = 1024
 """Number of texts whose translations are kept."""
 
 
@@ -31,9 +33,13 @@ class Template(NamedTuple):
     translation: str | Mapping[str, str]
 
 
-@lru_cache(MAX_CACHED)
 def translate_sentences(text: str, language: Language) -> str:
-    """Returns a text in a language. Sentences without a template stay as they are."""
+    """Returns a text in a language. Sentences without a template, and long texts, stay as they are."""
+    return text if len(text) > MAX_CHARACTERS else _translate_known(text, language)
+
+
+@lru_cache(MAX_CACHED)
+def _translate_known(text: str, language: Language) -> str:
     shown, start = "", 0
     while start < len(text):
         end, translated = _translate_first(text, start, language)

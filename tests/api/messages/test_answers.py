@@ -1,9 +1,12 @@
 """Answers in German."""
 
+import ast
+
 import pytest
 
-from api.messages.answers import translate_answer
+from api.messages.answers import FOREIGN, TEXTS, translate_answer
 from api.messages.language import find_language
+from tests.api.page_texts import API
 
 GERMAN = find_language("de")
 BLACK = "The photograph is black or almost black (lamp off, lens cap)."
@@ -40,3 +43,20 @@ def test_texts_are_translated_at_any_depth_and_other_members_stay():
     assert translated["models"][0]["manifest"]["warnings"][0].startswith("Das Bild ist schwarz")
     assert translated["models"][0]["manifest"]["name"] == BLACK
     assert translated["problem"] == {"warnings": []}
+
+
+def test_unknown_people_are_named_in_german():
+    translated = translate_answer({"created_by": "unknown person at 10.0.0.1"}, GERMAN)
+    assert translated == {"created_by": "Unbekannt (10.0.0.1)"}
+
+
+def test_data_of_other_systems_stay_as_they_are():
+    answer = {"metadata": {"code": [], "detail": BLACK, "values": 1}, "outcome": {"detail": "a", "code": []}}
+    assert translate_answer(answer, GERMAN) == answer
+
+
+def test_each_translated_member_is_a_field_of_an_answer():
+    paths = [path for name in ("api", "segdec") for path in (API.parent / name).rglob("*.py")]
+    trees = [ast.parse(path.read_text("utf-8")) for path in paths]
+    assigned = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)]
+    assert (TEXTS | FOREIGN) - {ast.unparse(node.target) for node in assigned} == set()

@@ -21,7 +21,7 @@ VALUE = re.compile(r"\{\w+\}")
 def test_other_sentences_stay_as_they_are():
     known, other = "With so few photographs this may be by chance.", "Of a later version. "
     german = "Bei so wenigen Bildern kann das Zufall sein."
-    texts = [f"{other}{known}\n{known} {other}", "It misses 1 of 2 photographs of 'a. b'.", ""]
+    texts = [f"{other}{known}\n{known} {other}", "It misses 1 of 2 photographs of 'a. b'.", "", known * 99]
     shown = [translate_sentences(text, GERMAN) for text in texts]
     assert shown == [f"{other}{german}\n{german} {other}", *texts[1:]]
 

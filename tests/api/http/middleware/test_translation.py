@@ -18,7 +18,7 @@ GERMAN = {"warnings": ["Die Datei hat mehrere Bilder; das erste wurde verwendet"
         ("de", "de"),
         ("de-DE,de;q=0.9,en;q=0.8", "de"),
         ("en-GB,de;q=0.9", "en"),
-        ("fr, de;q=0.5, en;q=0.4", "de"),
+        ("xx, de;q=0.5, en;q=0.4", "de"),
         ("de;q=0", "en"),
         ("de;q=9.9.9, ;;,*", "de"),
     ],
