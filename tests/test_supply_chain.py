@@ -89,6 +89,7 @@ def test_package_without_an_exact_licence_is_an_error(metadata):
 # === Bills of materials ===
 
 
+@pytest.mark.slow  # it starts cyclonedx-py for each image
 def test_bill_names_the_locked_packages_with_licences_and_hashes():
     text = sbom.bill("serve")
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None

@@ -24,7 +24,7 @@ from tests.malformed_images import BOMB, MalformedImage, malformed_images
 from tests.peak_memory import peak_mb, reset_peak
 
 ROOT = Path(__file__).parents[2]
-PROBLEM = {"type", "title", "status", "detail", "code", "request_id"}
+PROBLEM = {"type", "title", "status", "detail", "code", "values", "request_id"}
 MAX_PROBLEM_BYTES = 10_000
 MAX_GROWTH_MB = 50
 

@@ -28,7 +28,7 @@ CLASSES = ("good", "scratch", "spot")
 INFER = "/v2/models/part/infer"
 LENGTH = "Inference-Header-Content-Length"
 OUTPUTS = ["label", "score", "threshold", "review_threshold", "probabilities", "mask"]
-PROBLEM_KEYS = {"type", "title", "status", "detail", "code", "request_id", "error"}
+PROBLEM_KEYS = {"type", "title", "status", "detail", "code", "values", "request_id", "error"}
 
 
 class BrightEngine:
