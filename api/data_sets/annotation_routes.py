@@ -37,7 +37,9 @@ Id = Annotated[int, Field(gt=0, le=MAX_ID, strict=True)]
 
 
 class SentAnnotation(AnnotationContent):
-    """An annotation. A field about label or mask that is left out is as in the annotation `based_on`."""
+    """An annotation. A field that is left out is as in the annotation `based_on`; one about the mask, only
+    with the same mask.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -47,7 +49,7 @@ class SentAnnotation(AnnotationContent):
     mask: str | None = Field(
         None,
         description="base64 of a grey PNG of the photograph's upright size: 0 = good, 1 = the first class, "
-        "…, 255 = ignored area; null: no mask",
+        "…, 255 = ignored area; null or left out: no mask",
         json_schema_extra={"contentEncoding": "base64"},
     )
     source: Source = "drawn"

@@ -1,6 +1,6 @@
 """Annotations of photographs: append-only, each by a person, with the state that it was based on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -88,10 +88,17 @@ def annotate(
 def _columns(
     connection: Connection, photograph_id: int, new: NewAnnotation, based_on: int | None
 ) -> dict[str, Any]:
-    """Returns the content of a new annotation and its mask, by column."""
+    """Returns the content of a new annotation and its mask, by column.
+
+    A field that was not sent stays; one about the mask does only with the same mask.
+    """
     seen = select(data_set_annotations).where(table.id == based_on, table.photograph_id == photograph_id)
-    before: Mapping[Any, Any] = connection.execute(seen).mappings().first() or {}
-    content = AnnotationContent.model_validate({**before, **new.content.model_dump(exclude_unset=True)})
+    row = connection.execute(seen).mappings().first()
+    known: dict[str, Any] = {}
+    if row is not None:
+        before = AnnotationContent.model_validate(dict(row))
+        known = (before if row["mask"] == new.mask else before.without_mask()).model_dump()
+    content = AnnotationContent.model_validate({**known, **new.content.model_dump(exclude_unset=True)})
     if new.mask is None:
         content = content.without_mask()
     return {**content.model_dump(), "mask": new.mask}

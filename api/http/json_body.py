@@ -47,7 +47,7 @@ class JsonBody:
                 without memory for it, 408 if it takes too long.
         """
         if not self._any_type and not is_json(media_type(request)):
-            kind = request.headers.get("content-type", "")
+            kind = request.headers.get("content-type", "")[:80]
             raise RequestError(
                 415, "unsupported_content_type", f"The Content-Type is '{kind}'. Expected {JSON_TYPE}."
             )

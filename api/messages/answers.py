@@ -1,6 +1,5 @@
 """Answers of the service in another language: the members that are texts are translated."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,12 +8,26 @@ from api.messages.sentences import translate_sentences
 
 TEXTS = {
     *("advice", "content", "detail", "error", "measured_on", "note", "problem", "reason", "text", "warnings"),
-    # A person who has not logged in has a name such as "unknown person at 10.0.0.1".
-    *("added_by", "changed_by", "created_by", "deleted_by", "ordered_by", "removed_by", "started_by", "who"),
 }
-"""Names of members, at any depth, that are sentences for people or lists of them."""
-FOREIGN = {"machine", "metadata"}
-"""Names of members with data of other systems, which stay as they are."""
+"""Names of members, at any depth, that are sentences of the product or lists of them."""
+WRITTEN_BY_PEOPLE = {"note": "created_by", "reason": "reviewer"}
+"""Names of members that people write, if their object has the other member: notes of versions, reviews."""
+PEOPLE = {
+    "added_by",
+    "changed_by",
+    "created_by",
+    "deleted_by",
+    "ordered_by",
+    "removed_by",
+    "started_by",
+    "who",
+}
+"""Names of members with names of people, which are sentences if nobody has logged in."""
+UNKNOWN_PERSON = "unknown person "
+FOREIGN = {"after", "before", "machine", "metadata"}
+"""Names of members with data of people and other systems, which stay as they are."""
+IDS = {"job"}
+"""Names of values that are numbers of rows."""
 LABELS = {"label", "other_label"}
 """Names of values that are labels of photographs."""
 
@@ -43,6 +56,10 @@ def _translate_member(
     answer: dict[str, Any], name: str, language: Language, values: Mapping[str, str]
 ) -> Any:
     member = answer[name]
+    if name in PEOPLE and isinstance(member, str):
+        return translate_sentences(member, language) if member.startswith(UNKNOWN_PERSON) else member
+    if WRITTEN_BY_PEOPLE.get(name) in answer or (name == "content" and answer.get("kind") == "output"):
+        return member
     if name not in TEXTS or not isinstance(member, str | list):
         return translate_answer(member, language, **values)
     if isinstance(member, list):
@@ -66,11 +83,14 @@ def translate_error(detail: str, code: str, values: Mapping[str, Any], language:
     if code not in language.catalogue.codes:
         return detail
     shown = {name: _translate_value(name, value, language) for name, value in values.items()}
-    known = defaultdict(lambda: "?", {**shown, "detail": detail})
-    return language.catalogue.codes[code].format_map(known)
+    try:
+        return language.catalogue.codes[code].format(**{**shown, "detail": detail})
+    except KeyError:  # stored without the values
+        return detail
 
 
-def _translate_value(name: str, value: str | float, language: Language) -> str:
-    if isinstance(value, str):
-        return language.translate(value) if name in LABELS and value == "good" else value
-    return language.number(value)
+def _translate_value(name: str, value: Any, language: Language) -> str:
+    if name in LABELS and value == "good":
+        return language.translate(value)
+    is_number = isinstance(value, int | float) and name not in IDS
+    return language.number(value) if is_number else str(value)

@@ -20,7 +20,7 @@ LISTS = {"findings": "", "split": "split "}
 DECIMALS = {"ap", "chance", "f1", "score", "former", "share", "confidence", "bound", "ratio", "ratios"}
 NUMBERS = {"count", "limit", "number", "total"}
 ITEM_END = re.compile(r", | and |/")
-MAX_CHARACTERS = 4000
+MAX_CHARACTERS = 2000
 """Longer texts are output of programs."""
 MAX_CACHED = 1024
 """Number of texts whose translations are kept."""
@@ -57,12 +57,15 @@ def _templates(language: Language) -> tuple[Template, ...]:
 
 
 def _pattern_of(template: str) -> re.Pattern[str]:
-    parts = re.split(r"\{(\w+)\}", template)  # texts and names of values in turn
-    for index, part in enumerate(parts):
-        value = r"\d+(?:[.,]\d+)*" if part in NUMBERS else r"(?:(?!\. ).)+?"  # within one sentence
-        parts[index] = f"(?P<{part}>{value})" if index % 2 else re.escape(part)
+    """Returns a pattern without backtracking: a value ends before the text after it."""
+    first, *rest = re.split(r"\{(\w+)\}", template)  # names of values and the texts after them in turn
     end = r"(?=\s|$)" if template.endswith((".", ":")) else "$"
-    return re.compile("".join(parts) + end)
+    pattern = re.escape(first)
+    for name, text in zip(rest[::2], rest[1::2], strict=True):
+        after = re.escape(text) + (end if text is rest[-1] else "")
+        value = r"\d+(?:[.,]\d+)*" if name in NUMBERS else rf"(?:(?!\. )(?!{after}).)+"
+        pattern += f"(?P<{name}>(?>{value})){re.escape(text)}"
+    return re.compile(pattern + end)
 
 
 def _translate_first(text: str, start: int, language: Language) -> tuple[int, str]:

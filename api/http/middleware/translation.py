@@ -1,6 +1,8 @@
 """Answers in the language that a request prefers, if it is not English."""
 
+import asyncio
 import json
+import logging
 import re
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -13,17 +15,24 @@ from api.messages.language import find_language
 
 JSON = re.compile(r"application/(problem\+)?json\b")
 PREFERENCE = re.compile(r"([A-Za-z]+)[\w-]*\s*(?:;\s*q=([01](?:\.\d{0,3})?))?")
+FILES = ("/static/", "/docs", "/openapi.json")
+"""Beginnings of the paths of files, which have no texts of the service."""
+MAX_BYTES = 2**20
+"""Larger answers stay in English."""
+THREAD_BYTES = 2**14
+"""From this size on, an answer is translated in a thread."""
+logger = logging.getLogger(__name__)
 
 
 class TranslationMiddleware(HttpMiddleware):
-    """Translates the texts of JSON answers, except those that are saved as files.
+    """Translates the texts of JSON answers, except those that are saved as files, and large ones.
 
     Routes and everything that they store are in English.
     """
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         code = preferred_language(Headers(scope=scope).get("accept-language", ""))
-        if code == DEFAULT:
+        if code == DEFAULT or scope["path"].startswith(FILES):
             await self.app(scope, receive, send)
             return
         start: Message | None = None
@@ -33,14 +42,16 @@ class TranslationMiddleware(HttpMiddleware):
             nonlocal start, body
             if message["type"] == "http.response.start" and _is_translated(message):
                 start = message
-            elif start is None or message["type"] != "http.response.body":
-                await send(message)
-            else:
+                return
+            if start is not None and message["type"] == "http.response.body":
                 body += message.get("body", b"")
-                if not message.get("more_body", False):
-                    content = _translate(start, body, code)
-                    await send(start)
-                    await send({**message, "body": content})
+                is_large = len(body) > MAX_BYTES
+                if message.get("more_body", False) and not is_large:
+                    return
+                content = body if is_large else await _translate(start, body, code)
+                await send(start)
+                start, message = None, {**message, "body": content}
+            await send(message)
 
         await self.app(scope, receive, send_translated)
 
@@ -55,19 +66,38 @@ def preferred_language(header: str) -> str:
 
 def _is_translated(start: Message) -> bool:
     headers = Headers(raw=start["headers"])
-    is_file = "content-disposition" in headers or "content-encoding" in headers
+    is_file = any(f"content-{name}" in headers for name in ("disposition", "encoding", "range"))
     return not is_file and JSON.match(headers.get("content-type", "")) is not None
 
 
-def _translate(start: Message, body: bytes, code: str) -> bytes:
-    """Returns the body of an answer in a language, and sets the headers of its start to match."""
+async def _translate(start: Message, body: bytes, code: str) -> bytes:
+    """Returns the body of an answer in a language, and sets the headers of its start to match.
+
+    An answer that cannot be translated is sent in English.
+    """
     headers = MutableHeaders(scope=start)
-    wait = headers.get("retry-after")
-    values = {} if wait is None else {"seconds": wait}
-    if body:
-        answer = translate_answer(json.loads(body), find_language(code), **values)
-        body = json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode()
-        headers["Content-Length"] = str(len(body))
-    headers["Content-Language"] = code
     headers.add_vary_header("Accept-Language")
-    return body
+    wait = headers.get("retry-after")
+    try:
+        if len(body) < THREAD_BYTES:
+            translated = _translate_body(body, code, wait)
+        else:
+            translated = await asyncio.to_thread(_translate_body, body, code, wait)
+    except Exception:  # the answer is more important than its language
+        logger.exception("An answer was not translated")
+        return body
+    if translated != body:
+        headers["Content-Length"] = str(len(translated))
+        headers["Content-Language"] = code
+    return translated
+
+
+def _translate_body(body: bytes, code: str, wait: str | None) -> bytes:
+    if not body:  # of HEAD
+        return body
+    answer = json.loads(body)
+    values = {} if wait is None else {"seconds": wait}
+    translated = translate_answer(answer, find_language(code), **values)
+    if translated == answer:
+        return body
+    return json.dumps(translated, ensure_ascii=False, separators=(",", ":")).encode()

@@ -5,7 +5,7 @@ import { translate, translateCount } from "../shared/language.js";
 import { formatDuration } from "./clock.js";
 import { stationName } from "./format.js";
 
-const SEEN_NAME = "segdec.line.seen";
+const SEEN_NAME = "segdec.line.acknowledged";
 const MIN_ALARM_S = 10; // minimum display time, even if the station inspects again at once
 const TITLES = {
   uninspected: translate("NOT INSPECTED"),

@@ -11,7 +11,7 @@ from api.errors import RequestError
 from api.labelling.clicks import Click, check_clicks
 from api.messages.answers import translate_error
 from api.messages.language import find_language
-from api.record.record_settings import parse_setting
+from api.record.current_settings import parse_setting
 
 RIGHT = Click(9, 0, True)
 

@@ -26,6 +26,12 @@ def test_other_sentences_stay_as_they_are():
     assert shown == [f"{other}{german}\n{german} {other}", *texts[1:]]
 
 
+def test_a_text_with_many_ends_of_values_is_read_once():
+    """A pattern with backtracking would need hours."""
+    text = "x. size: the photograph has " + " × 1 px, in training 1" * 80
+    assert translate_sentences(text, GERMAN) == text
+
+
 def test_values_are_translated_with_their_sentence():
     english = "On 80 val/test photographs it misses 5 of 40 defective ones and leaves 2 for review; "
     german = (

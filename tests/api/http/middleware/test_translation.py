@@ -2,7 +2,7 @@
 
 import pytest
 from fastapi import FastAPI
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from fastapi.testclient import TestClient
 
 from api.http.middleware.translation import TranslationMiddleware, preferred_language
@@ -40,7 +40,27 @@ def client():
     def save() -> JSONResponse:
         return JSONResponse(ENGLISH, headers={"Content-Disposition": "attachment"})
 
+    @app.get("/part")
+    def send_part() -> Response:
+        return Response(b'{"warn', 206, {"Content-Range": "bytes 0-5/9"}, "application/json")
+
+    @app.get("/damaged")
+    def send_damaged() -> Response:
+        return Response(b'{"warn', media_type="application/json")
+
+    @app.get("/large")
+    def send_large() -> JSONResponse:
+        return JSONResponse({**ENGLISH, "data": "x" * 2**20})
+
     return TestClient(app)
+
+
+@pytest.mark.parametrize("path", ["part", "damaged", "large"])
+def test_other_answers_are_sent_as_they_are(client, path):
+    german = client.get(f"/{path}", headers={"Accept-Language": "de"})
+    english = client.get(f"/{path}")
+    assert (german.status_code, german.content) == (english.status_code, english.content)
+    assert "Content-Language" not in german.headers
 
 
 def test_only_answers_to_requests_in_german_are_translated(client):
