@@ -19,6 +19,8 @@ LISTS = {"findings": "", "split": "split "}
 """Names of values that are lists, and what their items begin with in the catalogues."""
 DECIMALS = {"ap", "chance", "f1", "score", "former", "share", "confidence", "bound", "ratio", "ratios"}
 NUMBERS = {"count", "limit", "number", "total"}
+WORDS = {"address"}
+"""Names of values without spaces."""
 ITEM_END = re.compile(r", | and |/")
 MAX_CHARACTERS = 2000
 """Longer texts are output of programs."""
@@ -63,7 +65,8 @@ def _pattern_of(template: str) -> re.Pattern[str]:
     pattern = re.escape(first)
     for name, text in zip(rest[::2], rest[1::2], strict=True):
         after = re.escape(text) + (end if text is rest[-1] else "")
-        value = r"\d+(?:[.,]\d+)*" if name in NUMBERS else rf"(?:(?!\. )(?!{after}).)+"
+        character = r"\S" if name in WORDS else "."
+        value = r"\d+(?:[.,]\d+)*" if name in NUMBERS else rf"(?:(?!\. )(?!{after}){character})+"
         pattern += f"(?P<{name}>(?>{value})){re.escape(text)}"
     return re.compile(pattern + end)
 

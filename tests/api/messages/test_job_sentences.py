@@ -11,7 +11,7 @@ from api.messages.sentences import translate_sentences
 ROOT = Path(__file__).parents[3]
 MODULES = (
     *("api/training/job_events.py", "api/training/jobs.py", "api/training/leases.py"),
-    "training/worker/job_run.py",
+    *("api/training/model_deployment.py", "training/worker/job_run.py"),
 )
 POSITIONS = {
     "add_state_event": 2,

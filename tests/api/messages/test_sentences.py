@@ -41,6 +41,8 @@ def test_values_are_translated_with_their_sentence():
     assert translate_sentences("Ordered by unknown person at 10.0.0.1.", GERMAN) == (
         "Beauftragt von Unbekannt (10.0.0.1)."
     )
+    used = translate_sentences("unknown person at 10.0.0.1 put the model into use, as stable.", GERMAN)
+    assert used == "Unbekannt (10.0.0.1) hat das Modell übernommen, als stable."
 
 
 # === Templates ===
