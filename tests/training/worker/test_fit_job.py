@@ -47,7 +47,7 @@ async def fill(store):
 
 
 def test_fit_trains_a_version_of_a_data_set(service, tmp_path):
-    data_set = service.run(partial(fill, service.service.data_sets))
+    data_set = service.run(partial(fill, service.features.data_sets))
     job_id = service.order(data_set, model="toys", minutes=0.05)
     with service.connect() as worker:
         job = worker.lease(IDENTITY)

@@ -31,7 +31,7 @@ def record_requests(app):
 
 def test_two_workers_train_one_model_that_the_chief_uploads(start_worker, tmp_path, free_ports):
     with TrainingService(tmp_path / "record") as client:
-        data_set = client.run(partial(fill, client.service.data_sets))
+        data_set = client.run(partial(fill, client.features.data_sets))
         job_id = client.order(data_set, model="toys", minutes=0.05, machines=2)
     client = TrainingService(tmp_path / "record")
     requests = record_requests(client.app)

@@ -121,8 +121,9 @@ def test_candidate_inspects_photographs_without_effect_on_the_client(client, she
     assert (row["label"], row["score"], row["differs"]) == ("good", pytest.approx(0.8), 1)
     assert row["inspected_at"] == rows(folder, "SELECT inspected_at FROM inspections")[0]["inspected_at"]
     assert shelf.predictors["2"].shapes == [(1, 24, 40, 1)]
+    answered = 'segdec_shadow_answered_total{model="parts",version="2"} 1.0'
+    wait_for(lambda: answered in client.get("/metrics").text.splitlines())  # it is counted after it is stored
     lines = client.get("/metrics").text.splitlines()
-    assert 'segdec_shadow_answered_total{model="parts",version="2"} 1.0' in lines
     assert 'segdec_shadow_differing_total{model="parts",version="2"} 1.0' in lines
     assert 'segdec_shadow_skipped_total{model="parts",reason="busy",version="2"} 0.0' in lines
     infer_ms = 'segdec_infer_milliseconds_count{model="parts",version="2"}'
