@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from api.errors import RequestError, describe_json_errors
 from api.http.body_receiver import BodyReceiver
-from api.http.body_schemas import inline_schema
+from api.http.body_schemas import describe_json_body
 from api.http.components import find_component
 from api.http.request_body import JSON_TYPE, is_json, media_type, parse_json, read_body
 from api.http.request_params import DeadlineDep
@@ -71,8 +71,7 @@ def document_json_bodies(app: FastAPI) -> None:
     """Adds the bodies that `JsonBody` reads to the OpenAPI document."""
     for route in app.routes:
         if isinstance(route, APIRoute) and (model := _model_of(route.dependant)) is not None:
-            content = {"application/json": {"schema": inline_schema(model)}}
-            route.openapi_extra = {"requestBody": {"required": True, "content": content}}
+            route.openapi_extra = describe_json_body(model)
 
 
 def _model_of(dependant: Dependant) -> type[BaseModel] | None:

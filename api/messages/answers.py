@@ -7,7 +7,16 @@ from api.messages.language import Language
 from api.messages.sentences import translate_sentences
 
 TEXTS = {
-    *("advice", "content", "detail", "error", "measured_on", "note", "problem", "reason", "text", "warnings"),
+    "advice",
+    "content",
+    "detail",
+    "error",
+    "measured_on",
+    "note",
+    "problem",
+    "reason",
+    "text",
+    "warnings",
 }
 """Names of members, at any depth, that are sentences of the product or lists of them."""
 WRITTEN_BY_PEOPLE = {"note": "created_by", "reason": "reviewer"}
