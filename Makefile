@@ -21,8 +21,8 @@ help:
 	@echo "make test     the fast tests, in minutes; FLAGS=--cov measures line coverage"
 	@echo "make test-all all tests: clusters, killed runs, browsers, the commands of the documentation"
 	@echo "make test-loaded  make test with eight busy loops in the background"
-	@echo "make lint     format, types and spelling"
-	@echo "make check    make lint, words, licences, manifests in deploy, and the documentation as a site in build/site"
+	@echo "make lint     format, types, spelling and words"
+	@echo "make check    make lint, licences, manifests in deploy, and the documentation as a site in build/site"
 	@echo "make image-test  build the image of the service, run it and show its layers; needs Docker, or root and buildah"
 	@echo "make scale-test  two replicas behind nginx, one of which is killed under load; needs nginx"
 	@echo "make licences list the images' packages and licences in deploy/image/licences.md; needs the package index"
@@ -92,7 +92,7 @@ test-loaded: install
 	trap 'kill $$loops' EXIT; $(PYTEST)
 
 check: lint
-	$(BIN)/python -m pytest --quiet --durations 0 tests/test_plain_words.py tests/test_deploy.py tests/test_supply_chain.py
+	$(BIN)/python -m pytest --quiet --durations 0 tests/test_deploy.py tests/test_supply_chain.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 lint: install
@@ -100,6 +100,7 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/codespell
+	$(BIN)/python tests/test_plain_words.py
 
 image-test:
 	$(PYTHON) -m deploy.image.check $(MODEL)

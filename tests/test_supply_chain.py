@@ -6,8 +6,6 @@ import sys
 import zipfile
 
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 from deploy.release import audit, licences, notes, sbom
 from deploy.release.licences import LGPL, NVIDIA, LicensedPackage
@@ -91,6 +89,9 @@ def test_package_without_an_exact_licence_is_an_error(metadata):
 
 @pytest.mark.slow  # it starts cyclonedx-py for each image
 def test_bill_names_the_locked_packages_with_licences_and_hashes():
+    from cyclonedx.schema import SchemaVersion  # takes a second, so not while tests are collected
+    from cyclonedx.validation.json import JsonStrictValidator
+
     text = sbom.bill("serve")
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     bill = json.loads(text)
