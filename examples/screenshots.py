@@ -11,7 +11,6 @@ day. It requires Chromium.
 
 import argparse
 import asyncio
-import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,14 +22,14 @@ from unittest import mock
 
 import httpx
 import uvicorn
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser
 
 from api.app import create_app
 from api.settings import Settings
 from datasets.loading import load_dataset
 from datasets.sample import DataSetItem
+from examples.headless_browser import running_chromium
 from segdec.client import Client
-from segdec.errors import ConfigError
 from segdec.runtime.cli import clean_exit, import_tensorflow
 from segdec.runtime.files import write_bytes_atomic
 
@@ -49,7 +48,6 @@ READY = {
 }
 """Pages, each with an element that appears when it is complete."""
 JPEG_QUALITY = 70
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
 
 
 class Past(datetime):
@@ -74,11 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("out", type=Path, help="output folder")
     parser.add_argument("--report", type=Path, help="report.html of a run")
     options = parser.parse_args(arguments)
-    browser = shutil.which("chromium")
     import_tensorflow()
-    with clean_exit(), tempfile.TemporaryDirectory() as folder:
-        if browser is None:
-            raise ConfigError("chromium is not installed. Install Debian's package chromium.")
+    with clean_exit(), running_chromium() as browser, tempfile.TemporaryDirectory() as folder:
         settings = Settings(
             model=options.model,
             record="required",
@@ -168,20 +163,17 @@ def queue_defects_only(url: str) -> None:
     httpx.put(f"{url}/v1/settings/record_good_share", json={"value": 0}).raise_for_status()
 
 
-def take_screenshots(browser: str, pages: Mapping[str, str], out: Path) -> None:
+def take_screenshots(browser: Browser, pages: Mapping[str, str], out: Path) -> None:
     """Writes a screenshot of each page, by name and URL, as JPEG."""
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=browser, args=FLAGS)
-        for name, url in pages.items():
-            width, height = SIZES[name]
-            page = chromium.new_page(viewport={"width": width, "height": height}, color_scheme="light")
-            page.add_init_script("localStorage.setItem('segdec.reviewer', 'Ada')")
-            page.goto(url)
-            page.wait_for_selector(READY.get(name, "body"))
-            page.wait_for_load_state("networkidle")
-            jpeg = page.screenshot(type="jpeg", quality=JPEG_QUALITY)
-            write_bytes_atomic(out / f"{name}.jpg", jpeg)
-        chromium.close()
+    for name, url in pages.items():
+        width, height = SIZES[name]
+        page = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light")
+        page.add_init_script("localStorage.setItem('segdec.reviewer', 'Ada')")
+        page.goto(url)
+        page.wait_for_selector(READY.get(name, "body"))
+        page.wait_for_load_state("networkidle")
+        jpeg = page.screenshot(type="jpeg", quality=JPEG_QUALITY)
+        write_bytes_atomic(out / f"{name}.jpg", jpeg)
 
 
 if __name__ == "__main__":

@@ -9,18 +9,17 @@ Chromium.
 """
 
 import argparse
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import cv2
 import numpy as np
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from datasets.layouts.toy import make_sample
-from examples.screenshots import FLAGS, JPEG_QUALITY
+from examples.headless_browser import running_chromium
+from examples.screenshots import JPEG_QUALITY
 from examples.studio import COUNT, SIZE
-from segdec.errors import ConfigError
 from segdec.runtime.cli import clean_exit
 from segdec.runtime.files import write_bytes_atomic
 
@@ -38,25 +37,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("url", help="of the service, for example http://127.0.0.1:8000")
     parser.add_argument("out", type=Path, help="output folder")
     options = parser.parse_args(arguments)
-    browser = shutil.which("chromium")
-    with clean_exit():
-        if browser is None:
-            raise ConfigError("chromium is not installed. Install Debian's package chromium.")
+    with clean_exit(), running_chromium() as browser:
         take_screenshots(browser, options.url.rstrip("/"), options.out)
 
 
-def take_screenshots(browser: str, url: str, out: Path) -> None:
+def take_screenshots(browser: Browser, url: str, out: Path) -> None:
     """Writes a screenshot of each of the three pages as JPEG."""
     width, height = WINDOW
     out.mkdir(parents=True, exist_ok=True)
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=browser, args=FLAGS)
-        page = chromium.new_page(viewport={"width": width, "height": height}, color_scheme="light")
-        for name, show in (("datasets", show_data_set), ("label", show_label), ("train", show_training)):
-            show(page, url)
-            page.wait_for_load_state("networkidle")
-            write_bytes_atomic(out / f"{name}.jpg", page.screenshot(type="jpeg", quality=JPEG_QUALITY))
-        chromium.close()
+    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light")
+    for name, show in (("datasets", show_data_set), ("label", show_label), ("train", show_training)):
+        show(page, url)
+        page.wait_for_load_state("networkidle")
+        write_bytes_atomic(out / f"{name}.jpg", page.screenshot(type="jpeg", quality=JPEG_QUALITY))
 
 
 def show_data_set(page: Page, url: str) -> None:

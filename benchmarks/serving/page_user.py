@@ -193,25 +193,24 @@ class PageUser:
 
 
 @contextmanager
-def opened_page(executable: str) -> Iterator[Page]:
+def opened_page() -> Iterator[Page]:
     """Opens a window of Chromium.
 
     Raises:
+        ConfigError: If Chromium is not installed.
         RunError: If a page does not show what the person waits for.
     """
-    from playwright.sync_api import Error, sync_playwright
+    from playwright.sync_api import Error
 
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=flags)
+    from examples.headless_browser import running_chromium
+
+    with running_chromium() as browser:
         page = browser.new_page(viewport={"width": 1440, "height": 900}, locale="en")
         page.set_default_timeout(120_000)
         try:
             yield page
         except Error as error:
             raise RunError(f"{page.url} did not show what was expected: {error}") from error
-        finally:
-            browser.close()
 
 
 def paste_region(shape: tuple[int, ...], region: dict[str, object]) -> Bools:

@@ -11,7 +11,6 @@ photograph. Then all photographs of groups that the person never had are inspect
 import argparse
 import os
 import random
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -288,15 +287,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs all steps, prints the table and writes it."""
     options = parse_options(arguments)
     with clean_exit(group="train"):
-        browser = shutil.which("chromium")
-        if browser is None:
-            raise ConfigError("chromium is not installed. Install Debian's package chromium.")
         if options.write is not None:
             split_marked(options.write, MARKER)
         items = load_dataset(detect_layout(options.data), options.data).items
         selection = select_photographs(items, options.photographs, options.seed)
         load = os.getloadavg()[0]
-        with running_studio(options.folder, options.encoder_weights) as url, opened_page(browser) as page:
+        with opened_page() as page, running_studio(options.folder, options.encoder_weights) as url:
             workflow = Workflow(PageUser(page))
             run_steps(workflow, url, selection, options)
         text = f"{format_table(workflow.steps)}\n\n{_describe(options, (load, os.getloadavg()[0]))}"

@@ -1,8 +1,7 @@
 """The real service with a stub network, and a browser."""
 
 import base64
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -19,22 +18,23 @@ from playwright.sync_api import (
     ConsoleMessage,
     Page,
     Response,
+    ViewportSize,
     expect,
-    sync_playwright,
 )
 
 from api.app import create_app
 from api.settings import Settings
 from datasets.layouts.toy import make_sample
+from examples.headless_browser import find_chromium, running_chromium
 from segdec.engines import Logits
+from segdec.errors import ConfigError
 from segdec.inference.postprocessing import Prediction, find_regions
 from tests.api.conftest import StubPredictor
 from tests.api.live_server import served
 
 SCREENSHOTS = Path(__file__).parents[2] / "test-output" / "browser"
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
 KEY = "open sesame"
-SIZES = {
+SIZES: dict[str, ViewportSize] = {
     "large": {"width": 1920, "height": 1080},
     "small": {"width": 1024, "height": 768},
     "phone": {"width": 390, "height": 844},
@@ -48,7 +48,7 @@ expect.set_options(timeout=30_000)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks tests in a browser as slow, except those of one file, which opens each page."""
     for item in items:
-        if "browser" in getattr(item, "fixturenames", ()) and item.path.stem != "test_languages":
+        if "browser" in getattr(item, "fixturenames", ()) and item.path.stem != "test_pages":
             item.add_marker("slow")
 
 
@@ -122,13 +122,12 @@ def keys(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium; for one module, because Playwright keeps an event loop in this thread."""
-    executable = shutil.which("chromium") or shutil.which("chromium-browser")
-    if executable is None:
-        pytest.skip("No chromium in the path: apt-get install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS)
+    try:
+        find_chromium()
+    except ConfigError as error:
+        pytest.skip(str(error))
+    with running_chromium() as browser:
         yield browser
-        browser.close()
 
 
 class Visit:
@@ -172,6 +171,15 @@ class Visit:
         """Saves a screenshot in test-output/browser."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=full_page)
+
+    def check_sizes(
+        self, name: str, sizes: Mapping[str, ViewportSize] = SIZES, *, full_page: bool = False
+    ) -> None:
+        """Asserts that the page does not scroll sideways in windows of these sizes; saves screenshots."""
+        for size, window in sizes.items():
+            self.page.set_viewport_size(window)
+            self.page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
+            self.screenshot(f"{name}-{size}", full_page=full_page)
 
     def _note_rejection(self, answer: Response) -> None:
         if answer.status >= 400:

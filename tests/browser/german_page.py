@@ -6,6 +6,7 @@ from functools import cache
 from playwright.sync_api import Page
 
 from api.messages.catalogues import read_catalogues
+from tests.browser.conftest import SIZES, Visit
 
 WORD = re.compile(r"[^\W\d_]{2}")
 COLLECT = """() => {
@@ -46,15 +47,17 @@ def _english() -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.DOTALL)
 
 
+def check_german(user: Visit, name: str) -> None:
+    """Asserts that a page has no English text, and clips none in windows of three sizes."""
+    assert english_texts(user.page) == []
+    for size, window in SIZES.items():
+        user.check_sizes(f"german-{name}", {size: window}, full_page=True)
+        assert user.page.evaluate(CLIPPED) == [], size
+
+
 def english_texts(page: Page) -> list[str]:
     """Returns the English texts of a page in German."""
     assert page.locator("html").get_attribute("lang") == "de"
     texts = [text for text in page.evaluate(COLLECT) if WORD.search(text)]
     assert len(texts) > 15
     return [text for text in texts if _english().fullmatch(text)]
-
-
-def clipped_texts(page: Page) -> list[str]:
-    """Returns the parts of a page whose content does not fit in; `page` if the page scrolls sideways."""
-    is_wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    return [*(["page"] if is_wide else []), *page.evaluate(CLIPPED)]

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from segdec.images import encode_png
 from tests.browser.conftest import SIZES, part_image, serving
-from tests.browser.german_page import clipped_texts, english_texts
+from tests.browser.german_page import check_german, english_texts
 from tests.browser.test_log_in import add_people, log_in
 
 PATHS = {
@@ -55,22 +55,11 @@ def open_german(visit, address, path):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_pages_have_no_english_text(visit, address, path):
-    page = open_german(visit, address, path).page
-    assert english_texts(page) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", PATHS)
-def test_nothing_is_clipped(visit, address, path):
+def test_pages_have_no_english_text_and_nothing_is_clipped(visit, address, path):
     user = open_german(visit, address, path)
-    for size, viewport in SIZES.items():
-        user.page.set_viewport_size(viewport)
-        user.screenshot(f"german-{path.replace('/', '-') or 'inspect'}-{size}", full_page=True)
-        assert clipped_texts(user.page) == [], size
+    check_german(user, path.replace("/", "-") or "inspect")
 
 
-@pytest.mark.slow
 def test_an_inspected_photograph_is_described_in_german(visit, address):
     user = open_german(visit, address, "")
     user.drop(("part.png", encode_png(part_image())), ("broken.png", b"no picture"))
@@ -82,7 +71,6 @@ def test_an_inspected_photograph_is_described_in_german(visit, address):
     user.screenshot("german-inspected", full_page=True)
 
 
-@pytest.mark.slow
 def test_log_in_and_settings_are_in_german(visit, tmp_path):
     with serving(tmp_path) as service:
         add_people(service)
@@ -132,7 +120,6 @@ def test_a_page_without_its_language_file_is_in_english(visit, address):
     expect(user.open("parts").get_by_role("button", name="Search")).to_be_visible()
 
 
-@pytest.mark.slow
 def test_a_report_is_in_the_language_of_the_page(visit, address):
     page = open_german(visit, address, "trends").page
     with page.expect_request("**/v1/reports/**") as asked, page.expect_download():

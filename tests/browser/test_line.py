@@ -320,13 +320,7 @@ def test_a_lost_connection_and_missing_data_are_alarms(watch, line):
     expect(page.locator("#alarm-word")).to_have_text("NOT INSPECTED")
 
 
-@pytest.mark.parametrize(
-    ("size", "scheme"),
-    [("tv", "dark"), ("small", "light"), ("tablet", "light"), ("phone", "dark"), ("landscape", "light")],
-)
-def test_unusual_rates_drift_silent_stations_and_uninspected_parts_fit_every_screen(
-    watch, line, size, scheme
-):
+def test_unusual_rates_drift_silent_stations_and_uninspected_parts_fit_every_screen(watch, line):
     drift = ScoreDrift(now=-2.9, before=-4.3, least=0.9, towards="defective", hours=4)
     silent = [
         QuietStation(station="line4-top", last_at=line.now - timedelta(minutes=52), usual_gap_s=4.2),
@@ -336,7 +330,7 @@ def test_unusual_rates_drift_silent_stations_and_uninspected_parts_fit_every_scr
     near = [distances(station, 0.84, 0.06) for station in ("line3-cam1", "line4-top")]
     line.update(last=inspection(line.now, "defect"), training=near)
     line.update(shift=counts(line.now, 7, 100), day=counts(line.now, 13, 1000))  # millions
-    user = watch(size, color_scheme=scheme)
+    user = watch()
     page = user.page
     expect(page.locator("#rate .summary")).to_have_text(
         "2 hours above the limits: 5.8 % this hour, baseline 2.1 %."
@@ -357,27 +351,31 @@ def test_unusual_rates_drift_silent_stations_and_uninspected_parts_fit_every_scr
             "unnamed station no inspections for 7 min, since 14:35; usually every second",
         ]
     )
-    scrolls = size in ("phone", "landscape")
-    assert fits(page, scrolls=scrolls)
-    size_px = page.locator("#counts tbody td").first.evaluate(
-        "cell => parseFloat(getComputedStyle(cell).fontSize)"
-    )
-    assert size_px > 12
-    user.screenshot(f"line-{size}-{scheme}", full_page=scrolls)
+    for size, window in SIZES.items():
+        page.set_viewport_size(window)
+        page.emulate_media(color_scheme="light" if size in ("small", "tablet") else "dark")
+        scrolls = size in ("phone", "landscape")
+        assert fits(page, scrolls=scrolls), size
+        cell = page.locator("#counts tbody td").first
+        assert cell.evaluate("cell => parseFloat(getComputedStyle(cell).fontSize)") > 12
+        user.screenshot(f"line-{size}", full_page=scrolls)
     line.update(uninspected=[uninspected(line.now)], shift=counts(line.now, 7, 1, uninspected=1))
     expect(page.locator("#alarm")).to_be_visible()
-    assert page.locator("#alarm-panel").evaluate(
-        "panel => panel.scrollHeight <= panel.clientHeight && panel.scrollWidth <= panel.clientWidth"
-    )
-    user.screenshot(f"line-not-inspected-{size}-{scheme}")
+    for size, window in SIZES.items():
+        page.set_viewport_size(window)
+        assert page.locator("#alarm-panel").evaluate(
+            "panel => panel.scrollHeight <= panel.clientHeight && panel.scrollWidth <= panel.clientWidth"
+        ), size
+        user.screenshot(f"line-not-inspected-{size}")
 
 
-@pytest.mark.parametrize("size", ["tv", "small", "phone"])
-def test_a_usual_day_fits_every_screen(watch, size):
-    user = watch(size)
+def test_a_usual_day_fits_every_screen(watch):
+    user = watch()
     expect(user.page.locator("#training")).to_contain_text("of its limit")
-    assert fits(user.page, scrolls=size == "phone")
-    user.screenshot(f"line-usual-{size}", full_page=size == "phone")
+    for size in ("tv", "small", "phone"):
+        user.page.set_viewport_size(SIZES[size])
+        assert fits(user.page, scrolls=size == "phone"), size
+        user.screenshot(f"line-usual-{size}", full_page=size == "phone")
 
 
 def test_the_url_has_station_and_sound_and_a_key_is_requested(watch, line):

@@ -15,7 +15,7 @@ from api.settings import Settings
 from segdec.images import encode_png
 from tests.api.accounts.openid_provider import CLIENT, Provider, running
 from tests.api.live_server import served
-from tests.browser.conftest import SIZES, PagePredictor, part_image, serving
+from tests.browser.conftest import PagePredictor, part_image, serving
 
 PASSWORD = "correct horse battery"
 HTML = "<img src=x onerror=alert(1)>"
@@ -48,21 +48,20 @@ def log_in(page, name="bob", password=PASSWORD):
     page.locator("#log-in-submit").click()
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_log_in_and_out(visit, service, size):
-    user = visit(service.address, viewport=SIZES[size])
+def test_log_in_and_out(visit, service):
+    user = visit(service.address)
     page = user.open("parts")
     expect(page.locator("#log-in-title")).to_have_text("Log in")
-    user.screenshot(f"log_in-{size}")
+    user.check_sizes("log_in")
     log_in(page, password="wrong password")
     expect(page.locator("#log-in-problem")).to_have_text("The name or the password is wrong.")
     log_in(page)
     expect(page.locator("#account")).to_have_text("bob")
     expect(page.locator("#results, table").first).to_contain_text("scratch")
-    user.screenshot(f"logged_in-{size}")
+    user.check_sizes("logged_in")
     page.locator("#account button").click()
     expect(page.locator("#account-role")).to_have_text("bob, role: reviewer")
-    user.screenshot(f"account-{size}")
+    user.check_sizes("account")
     page.locator("#log-out").click()
     expect(page.locator("#log-in-title")).to_be_visible()
 

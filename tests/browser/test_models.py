@@ -16,8 +16,8 @@ from segdec.config import ModelConfig
 from segdec.images import encode_png
 from tests.api.live_server import served
 from tests.api.models.stub_models import StubModels
-from tests.browser.conftest import KEY, SIZES, part_image
-from tests.browser.german_page import clipped_texts, english_texts
+from tests.browser.conftest import KEY, part_image
+from tests.browser.german_page import check_german
 
 NONE = PartShare(count=0, parts=120, low=0.0, high=0.0303)
 SOME = PartShare(count=3, parts=40, low=0.0157, high=0.2039)
@@ -346,23 +346,8 @@ def test_an_operating_point_is_applied(visit, address):
     expect(page.locator("article").first.locator(".points")).to_have_count(0)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_the_page_fits_on_screens(visit, address, size):
-    user = visit(address, viewport=SIZES[size])
-    page = user.open("models")
-    enter_key(page)
-    expect(page.locator("article").first).to_be_visible()
-    press(page, "Promote 2")
-    expect(page.locator("#latest li")).to_have_count(1)
-    for summary in page.locator("summary").all():
-        summary.click()
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    user.screenshot(f"models-{size}", full_page=True)
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_the_page_is_in_german(visit, address, size):
-    user = visit(address, viewport=SIZES[size], locale="de-DE")
+def test_the_page_is_in_german_and_fits_on_screens(visit, address):
+    user = visit(address, locale="de-DE")
     page = user.open("models")
     enter_key(page, "Schlüssel verwenden")
     page.get_by_role("button", name="2 in Betrieb nehmen").click()
@@ -378,8 +363,7 @@ def test_the_page_is_in_german(visit, address, size):
     page.locator("article form [name=review]").first.fill("0.9")
     page.locator("article form .primary").first.click()
     expect(page.locator("article form [role=alert]").first).to_contain_text("muss unter „Fehler ab“ liegen")
-    user.screenshot(f"german-models-{size}", full_page=True)
-    assert (english_texts(page), clipped_texts(page)) == ([], [])
+    check_german(user, "models")
 
 
 def test_the_key_that_signed_a_version_is_shown(visit, address):

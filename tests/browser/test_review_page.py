@@ -561,36 +561,36 @@ def test_statistics_are_sentences(review, line):
     assert line.label(1) is None
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_have_contrast_and_candidates_are_shown(review, line, scheme):
+def test_texts_have_contrast_and_candidates_are_shown(review, line):
     for index in (1, 7):
         number = line.inspect(line.predictor.add_toy_part(index), f"A1045{index}")
     line.disagree(number, "good", 0.312)
-    user = review(color_scheme=scheme, viewport=LARGE)
+    user = review(viewport=LARGE)
     page = user.page
     shows(page, "A10457")
     expect(page.locator("#models .differs")).to_contain_text("Candidate · unnamed 1Goodscore 0.312differs")
-    for text in ("#facts", "#why-text", "#verdicts button", "#skip", "#models .differs .who", "#waiting"):
-        assert contrast(page, text) >= 4.5, text
-    user.screenshot(f"review-{scheme}")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for text in ("#facts", "#why-text", "#verdicts button", "#skip", "#models .differs .who", "#waiting"):
+            assert contrast(page, text) >= 4.5, (scheme, text)
+        user.screenshot(f"review-{scheme}")
     page.keyboard.press("1")
     shows(page, "A10451")
 
 
-@pytest.mark.parametrize(("width", "height"), [(820, 1180), (390, 844)])
-@pytest.mark.parametrize("has_candidate", [False, True], ids=["alone", "candidate"])
-def test_the_page_fits_small_screens(review, line, width, height, has_candidate):
-    number = line.inspect(line.predictor.add_toy_part(1), "A10451")
-    if has_candidate:
-        line.disagree(number, "good", 0.312)
-    user = review(viewport={"width": width, "height": height}, has_touch=True)
-    shows(user.page, "A10451")
-    words = user.page.locator("#models .word")
-    for shown in (*words.all(), user.page.locator("#view"), *user.page.locator("#verdicts button").all()):
-        expect(shown).to_be_in_viewport(ratio=1)
-    expect(words).to_have_text(["scratch", "Good"] if has_candidate else ["scratch"])
-    user.page.keyboard.press("b")
-    assert user.page.evaluate("document.documentElement.scrollWidth") == width
-    if width > 600:
-        assert user.page.evaluate("document.documentElement.scrollHeight") == height
-    user.screenshot(f"review-{width}{'-candidate' if has_candidate else ''}", full_page=True)
+def test_the_page_fits_small_screens(review, line):
+    line.disagree(line.inspect(line.predictor.add_toy_part(1), "A10451"), "good", 0.312)
+    user = review(has_touch=True)
+    page = user.page
+    shows(page, "A10451")
+    words = page.locator("#models .word")
+    expect(words).to_have_text(["scratch", "Good"])
+    page.keyboard.press("b")
+    for width, height in ((820, 1180), (390, 844)):
+        page.set_viewport_size({"width": width, "height": height})
+        for shown in (*words.all(), page.locator("#view"), *page.locator("#verdicts button").all()):
+            expect(shown).to_be_in_viewport(ratio=1)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        if width > 600:
+            assert page.evaluate("document.documentElement.scrollHeight") == height
+        user.screenshot(f"review-{width}", full_page=True)

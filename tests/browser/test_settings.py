@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import SIZES, serving
+from tests.browser.conftest import serving
 from tests.browser.test_log_in import add_people, log_in
 
 ROW = ".row:has(h3:text-is('{}'))"
@@ -23,9 +23,8 @@ def row(page, title):
     return page.locator(ROW.format(title))
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_an_administrator_changes_settings_and_users(visit, service, size):
-    user = visit(service.address, viewport=SIZES[size])
+def test_an_administrator_changes_settings_and_users(visit, service):
+    user = visit(service.address)
     page = user.open("settings")
     log_in(page, "anna")
     zone = row(page, "Time zone of the plant")
@@ -41,7 +40,7 @@ def test_an_administrator_changes_settings_and_users(visit, service, size):
     expect(days.locator("input")).to_have_value("7.5")
     expect(row(page, "MQTT broker").locator(".value")).to_have_text("mqtt://127.0.0.1:1")
     assert "secret" not in page.content()
-    user.screenshot(f"settings-{size}", full_page=True)
+    user.check_sizes("settings", full_page=True)
     days.get_by_role("button", name="Value of the start").click()
     expect(days.locator("input")).to_have_value("30")
     page.locator("#new-user [name=name]").fill("Eva")
@@ -53,7 +52,7 @@ def test_an_administrator_changes_settings_and_users(visit, service, size):
     page.locator("#new-user [name=screen]").check()
     page.get_by_role("button", name="Add user").click()
     expect(page.locator("#link")).to_contain_text(f"{service.address}line?kiosk=on#log-in=")
-    user.screenshot(f"users-{size}", full_page=True)
+    user.check_sizes("users", full_page=True)
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("row", name="press 3").get_by_role("button", name="Remove").click()
     expect(page.locator("#user-rows tr")).to_have_count(4)

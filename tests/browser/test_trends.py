@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from segdec.images import encode_png
-from tests.browser.conftest import SIZES, part_image, serving
+from tests.browser.conftest import part_image, serving
 
 HTML = "<img src=x onerror=alert(1)>"
 
@@ -82,13 +82,3 @@ def test_reports_are_saved(visit, service):
             page.get_by_role("button", name=name).click()
         assert saved.value.path().read_bytes().startswith(start)
     assert saved.value.suggested_filename == "segdec-lot-L3.xlsx"
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_the_page_fits_on_screens(visit, service, size):
-    user = visit(service.address, viewport=SIZES[size])
-    page = user.open("trends")
-    expect(page.locator("#errors canvas")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    user.screenshot(f"trends-{size}", full_page=True)
-    assert user.rejections == []

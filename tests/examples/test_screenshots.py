@@ -1,10 +1,9 @@
-import shutil
-
 import cv2
 import pytest
 
 from datasets.layouts.toy import write_toy
 from examples import screenshots
+from tests.marks import needs_chromium
 
 
 def test_one_of_eleven_photographs_has_a_defect(tmp_path):
@@ -15,7 +14,7 @@ def test_one_of_eleven_photographs_has_a_defect(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium: Debian's package has it")
+@needs_chromium
 def test_each_page_has_a_screenshot(tiny_artifact, tmp_path, monkeypatch):
     write_toy(tmp_path / "toy", 60, size=32)
     monkeypatch.setattr(screenshots, "EARLIER", 8)

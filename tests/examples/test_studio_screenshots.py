@@ -1,5 +1,3 @@
-import shutil
-
 import cv2
 import httpx
 import numpy as np
@@ -11,6 +9,7 @@ from datasets.layouts.toy import make_sample
 from examples import studio_screenshots
 from examples.studio import COUNT, SIZE, _send_toy_photographs
 from tests.api.live_server import served
+from tests.marks import needs_chromium
 
 
 def test_the_click_is_inside_a_defect_that_has_no_label():
@@ -21,7 +20,7 @@ def test_the_click_is_inside_a_defect_that_has_no_label():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium: Debian's package has it")
+@needs_chromium
 def test_pages_are_shown_and_a_training_is_ordered(tmp_path, monkeypatch):
     keys = tmp_path / "keys"
     keys.write_text(f"local:{'0' * 64}\n")
