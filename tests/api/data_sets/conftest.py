@@ -1,13 +1,27 @@
+import contextlib
+import io
+from pathlib import Path
+
 import pytest
 from sqlalchemy import insert
 
+from api.data_sets import archive_import, check_job
 from api.data_sets.definitions import create_data_set
+from api.data_sets.import_program import ERROR, read_cause
 from api.data_sets.tables import data_set_files
 from api.database.database import write_transaction
+from api.messages.causes import JobError
 from api.record.storage.pictures import FolderPictures
 from api.record.stored_files import check_same_record
 from api.record.tables import store
+from datasets.__main__ import main
 from tests.api.data_sets.filled_data_set import NOW, FilledDataSet
+
+
+@pytest.fixture
+def database_url(request, make_database_url, tmp_path):
+    """Of a database without rows: SQLite, except in tests of `both_databases`."""
+    return make_database_url(getattr(request, "param", "sqlite"), tmp_path)
 
 
 @pytest.fixture
@@ -24,3 +38,21 @@ def filled(engine, stored):
         check_same_record(connection, stored, data_set_files)
         number = create_data_set(connection, "Brackets", ["scratch", "dent"], "Ada", NOW)
     return FilledDataSet(engine, stored, number)
+
+
+@pytest.fixture
+def program_in_this_process(monkeypatch):
+    """Saves the start of processes; `test_import_program` has them."""
+
+    async def run(folder, _limits, *arguments):
+        printed = io.StringIO()
+        with contextlib.chdir(folder), contextlib.redirect_stderr(printed):
+            try:
+                main(["--error", ERROR, *arguments])
+            except SystemExit:
+                text = printed.getvalue().rpartition("error: ")[2].strip()
+                raise JobError(text, read_cause(Path(ERROR))) from None
+        return []
+
+    for module in (archive_import, check_job):
+        monkeypatch.setattr(module, "run_datasets", run)

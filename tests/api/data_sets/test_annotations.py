@@ -14,6 +14,7 @@ from segdec.annotation_content import AnnotationContent
 from segdec.errors import ImageError
 from segdec.images import decode_mask_values, encode_png
 from tests.api.data_sets.filled_data_set import CLASSES, EVERY_FIELD, HEIGHT, NOW, WIDTH, mask_of
+from tests.api.record.databases import both_databases
 
 
 def code_of(refusal):
@@ -24,6 +25,7 @@ def latest(filled):
     return filled.read(list_photographs, PhotographFilters(), 0, 9, NOW).photographs[0]
 
 
+@both_databases
 def test_every_annotation_stays(filled):
     number = filled.add(1).id
     mask = mask_of((1, 2, 3), (2, 10, 20), (255, 20, 30))
@@ -62,6 +64,7 @@ def test_tests_of_annotations_set_every_field():
     assert [name for name, field in fields if getattr(EVERY_FIELD, name) == field.default] == []
 
 
+@both_databases
 def test_each_field_stays_unless_the_author_sets_it(filled):
     number, mask = filled.add(1).id, mask_of((1, 2, 3))
     first = filled.annotate(number, mask=mask, **EVERY_FIELD.model_dump())
@@ -91,6 +94,7 @@ def test_removed_photographs_and_unknown_labels_are_rejected(filled):
     assert code_of(refusal) == (409, "photograph_removed")
 
 
+@both_databases
 @pytest.mark.parametrize("change", ["UPDATE {} SET author = 'x'", "DELETE FROM {}"])
 def test_annotations_never_change(filled, change):
     filled.annotate(filled.add(1).id, "good")

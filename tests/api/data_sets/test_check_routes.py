@@ -10,6 +10,7 @@ from segdec.images import encode_png
 from tests.api.conftest import PNG, problem
 from tests.api.engineer_client import EngineerClient
 
+pytestmark = pytest.mark.usefixtures("program_in_this_process")
 SETS = "/v1/data-sets"
 
 

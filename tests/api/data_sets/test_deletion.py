@@ -28,6 +28,7 @@ from api.training.job_deletion import delete_job
 from api.training.jobs import cancel_job, check_no_training, create_job
 from api.training.schemas import NewTrainingJob
 from tests.api.data_sets.filled_data_set import NOW, mask_of, photograph_file
+from tests.api.record.databases import both_databases
 
 TABLES = (data_set_photographs, data_set_annotations, data_set_versions)
 
@@ -77,6 +78,7 @@ def code_of(change):
     return caught.value.status, caught.value.code
 
 
+@both_databases
 def test_nothing_is_left_but_its_name_and_an_audit_entry(labelled):
     stored = files(labelled)
     delete(labelled)
@@ -94,6 +96,7 @@ def test_nothing_is_left_but_its_name_and_an_audit_entry(labelled):
     assert '"name": "Brackets", "photographs": 2' in entry["before"]
 
 
+@both_databases
 def test_what_another_data_set_has_stays(labelled, other):
     number = other.add(1).id
     other.annotate(number, "scratch", mask_of((1, 4, 4)))
@@ -156,6 +159,7 @@ def test_a_running_import_comes_first_and_an_abandoned_one_does_not_prevent_it(l
             delete(filled, name, NOW + timedelta(seconds=ALIVE_S + 1))
 
 
+@both_databases
 @pytest.mark.parametrize("table", ["data_set_annotations", "data_set_versions"])
 @pytest.mark.parametrize("change", ["DELETE FROM {}", "UPDATE {} SET id = id + 100"])
 def test_only_the_rows_of_a_deleted_data_set_may_be_deleted(labelled, other, table, change):
@@ -170,6 +174,7 @@ def test_only_the_rows_of_a_deleted_data_set_may_be_deleted(labelled, other, tab
             connection.execute(text(change.format(table)))
 
 
+@both_databases
 def test_labels_of_other_people_are_complete_or_rejected(labelled):
     """While one deletes, seven label: each label was stored before, or its author gets an error."""
     number = labelled.add(3).id
@@ -208,6 +213,7 @@ def test_a_deletion_that_fails_deletes_nothing(labelled, monkeypatch):
     labelled.read(find_data_set)
 
 
+@both_databases
 def test_unused_files_are_found_in_batches_and_after_a_failure(labelled, monkeypatch):
     monkeypatch.setattr("api.data_sets.deletion.BATCH", 2)
     delete(labelled)

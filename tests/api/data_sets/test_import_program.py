@@ -21,28 +21,23 @@ def run(folder, *arguments, limits=LIMITS):
     return asyncio.run(run_datasets(folder, limits, *arguments))
 
 
-def test_notes_are_returned_and_errors_are_raised(tmp_path):
-    write_toy(tmp_path / "own", 18, size=32)
-    assert run(tmp_path, "convert", "auto", "own", "converted") == []
-    assert (tmp_path / "converted/manifest.jsonl").is_file()
-    with pytest.raises(JobError, match=r"^converted exists\. Choose another path") as raised:
-        run(tmp_path, "convert", "auto", "own", "converted")
-    assert raised.value.cause.code == "unreadable_data"
-    (tmp_path / "archive.zip").write_bytes(b"text")
-    with pytest.raises(JobError, match="is not a zip file") as raised:
-        run(tmp_path, "unpack", "archive.zip", "unpacked")
-    assert raised.value.cause.code == "archive_damaged"
-
-
-def test_code_in_the_folder_is_not_run(tmp_path):
+def test_notes_are_returned_and_code_in_the_folder_is_not_run(tmp_path):
     """A data set may contain any files: no module is imported from it."""
     for name in ("datasets", "numpy", "api"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("open('trace', 'w').close()")
         (tmp_path / name / "__main__.py").write_text("open('trace', 'w').close()")
     write_toy(tmp_path / "own", 18, size=32)
-    run(tmp_path, "convert", "auto", "own", "converted")
+    assert run(tmp_path, "convert", "auto", "own", "converted") == []
+    assert (tmp_path / "converted/manifest.jsonl").is_file()
     assert not (tmp_path / "trace").exists()
+
+
+def test_errors_are_raised_with_their_causes(tmp_path):
+    (tmp_path / "archive.zip").write_bytes(b"text")
+    with pytest.raises(JobError, match="is not a zip file") as raised:
+        run(tmp_path, "unpack", "archive.zip", "unpacked")
+    assert raised.value.cause.code == "archive_damaged"
 
 
 def test_settings_and_secrets_of_the_service_stay_there(tmp_path, monkeypatch):

@@ -69,6 +69,7 @@ def test_archive_is_read_in_the_background(engineer, path, record_folder):
     assert list((record_folder / "jobs").iterdir()) == []
 
 
+@pytest.mark.usefixtures("program_in_this_process")
 def test_reasons_for_a_failure_are_shown(engineer, path):
     for content, query, words in (
         (archive({"a.png": PARTS["parts/good/a.png"]}), "", "does not show which are good"),

@@ -1,13 +1,10 @@
 """Archives become photographs with annotations; nothing is lost, and nobody's label is overwritten."""
 
 import asyncio
-import contextlib
-import io
 import json
 import shutil
 import zipfile
 from dataclasses import replace
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -18,7 +15,7 @@ from api.data_sets import archive_import
 from api.data_sets.annotations import NewAnnotation, annotate
 from api.data_sets.archive_import import ArchiveImport, ArchiveOptions
 from api.data_sets.definitions import create_data_set, show_data_set
-from api.data_sets.import_program import ERROR, ProgramLimits, read_cause
+from api.data_sets.import_program import ProgramLimits
 from api.data_sets.imports import list_imports, show_import
 from api.data_sets.job_schemas import ImportResult
 from api.data_sets.photographs import PhotographFilters, list_photographs, remove_photograph
@@ -37,7 +34,9 @@ from segdec.images import decode_mask_values
 from tests.api.data_sets.filled_data_set import CLASSES, EVERY_FIELD, NOW
 from tests.api.data_sets.filled_data_set import mask_of as pixels_of
 from tests.api.data_sets.local_store import LocalStore
+from tests.api.record.databases import both_databases
 
+pytestmark = pytest.mark.usefixtures("program_in_this_process")
 OPTIONS = ArchiveOptions(
     with_labels=True,
     max_bytes=10**9,
@@ -82,23 +81,6 @@ def write_archive(folder, entries):
     with zipfile.ZipFile(folder / archive_import.ARCHIVE, "w") as archive:
         for name, content in entries.items():
             archive.writestr(name, content)
-
-
-@pytest.fixture(autouse=True)
-def program_in_this_process(monkeypatch):
-    """Saves the start of processes; `test_import_program` has them."""
-
-    async def run(folder, _limits, *arguments):
-        printed = io.StringIO()
-        with contextlib.chdir(folder), contextlib.redirect_stderr(printed):
-            try:
-                main(["--error", ERROR, *arguments])
-            except SystemExit:
-                text = printed.getvalue().rpartition("error: ")[2].strip()
-                raise JobError(text, read_cause(Path(ERROR))) from None
-        return []
-
-    monkeypatch.setattr(archive_import, "run_datasets", run)
 
 
 @pytest.fixture
@@ -233,6 +215,7 @@ def test_an_invalid_split_file_is_left_out(filled, run, lines):
     assert [one.part for one in photographs(filled).values()] == ["7", "7", "8"]
 
 
+@both_databases
 def test_labels_and_masks_of_an_archive_are_stored(filled, run):
     result = run(PARTS)
     assert (result.found, result.added, result.labelled, result.left_out) == (4, 4, 4, 0)
@@ -279,6 +262,7 @@ def test_the_same_archive_again_changes_nothing(filled, run):
     assert photographs(filled) == before
 
 
+@both_databases
 def test_labels_that_people_gave_stay_and_removed_photographs_return(filled, run):
     run(PARTS)
     found = photographs(filled)

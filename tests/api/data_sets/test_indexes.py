@@ -6,7 +6,6 @@ from api.data_sets.definitions import show_data_set
 from api.data_sets.photographs import PhotographFilters, find_missing, list_photographs
 from api.data_sets.versions import find_file, take_snapshot
 from tests.api.data_sets.filled_data_set import NOW, photograph_file
-from tests.api.record.databases import sqlite_only
 from tests.api.record.query_plans import explain
 
 QUERIES = {
@@ -21,7 +20,6 @@ QUERIES = {
 }
 
 
-@sqlite_only
 @pytest.mark.parametrize(("query", "args"), [(query, args) for query, *args in QUERIES.values()], ids=QUERIES)
 def test_queries_use_indexes(filled, query, args):
     filled.annotate(filled.add(1).id, "good")

@@ -24,6 +24,7 @@ from api.errors import RequestError
 from api.record.audit_view import list_changes
 from api.review.leases import LEASE_DURATION
 from tests.api.data_sets.filled_data_set import NOW, photograph_file
+from tests.api.record.databases import both_databases
 
 ADA, BOB = Labeller("tab 1", "Ada"), Labeller("tab 2", "Bob")
 
@@ -83,6 +84,7 @@ def test_a_photograph_is_added_once(filled):
     ]
 
 
+@both_databases
 def test_hostile_names(filled):
     formula = '=HYPERLINK("http://x")'
     long = "x" * 1000
@@ -105,6 +107,7 @@ def test_hostile_names(filled):
     assert names(filled, search="SAME (") == ["same (2)", "same (3)"]
 
 
+@both_databases
 def test_pages_and_filters(filled):
     added = [filled.add(number, part=f"part {number // 2}") for number in range(6)]
     filled.annotate(added[1].id, "good")
@@ -127,6 +130,7 @@ def test_pages_and_filters(filled):
     }
 
 
+@both_databases
 def test_missing_photographs_are_found_by_their_content(filled):
     kept, removed = filled.add(1), filled.add(2)
     filled.write(remove_photograph, removed.id, "Ada", NOW)
@@ -158,6 +162,7 @@ def take_several(filled, labeller, count, skip=(), now=NOW):
     return [one.name for one in filled.write(lease_next, labeller, count, skip, now).photographs]
 
 
+@both_databases
 def test_two_people_get_different_photographs(filled):
     added = [filled.add(number) for number in range(3)]
     assert [take(filled, ADA), take(filled, BOB), take(filled, ADA)] == ["0", "1", "0"]

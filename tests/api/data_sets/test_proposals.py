@@ -32,7 +32,7 @@ from segdec.config import Calibration, Thresholds
 from segdec.images import decode_mask_values
 from tests.api.conftest import StubPredictor, part_image
 from tests.api.data_sets.filled_data_set import NOW
-from tests.api.record.databases import sqlite_only
+from tests.api.record.databases import both_databases
 from tests.api.record.query_plans import explain
 
 SURE = NewProposal("good", 0.01, 4.6, "sure")
@@ -107,6 +107,7 @@ def test_without_a_run_there_is_nothing(filled):
 # === The order ===
 
 
+@both_databases
 def test_the_most_useful_photograph_is_the_next_one(filled):
     ids = {name: filled.add(at, name=name).id for at, name in enumerate(["none", "sure", "near", "unlike"])}
     start(filled, 4)
@@ -161,6 +162,7 @@ def test_proposals_of_another_data_set_do_not_matter(filled):
     assert [one.id for one in leased] == [number]
 
 
+@both_databases
 def test_a_run_sets_the_order_and_says_which_photographs_differ(filled):
     ids = {name: filled.add(at, name=name).id for at, name in enumerate(["sure", "near", "far"])}
     start(filled, 3)
@@ -186,7 +188,6 @@ def test_labelled_photographs_are_listed_evenly(filled):
     assert [one.id for one in filled.read(list_labelled, 3)] == [ids[0], ids[2], ids[4]]
 
 
-@sqlite_only
 def test_the_order_of_proposals_is_that_of_an_index(filled):
     number = filled.add(1).id
     start(filled)

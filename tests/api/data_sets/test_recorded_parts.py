@@ -9,6 +9,7 @@ import pytest
 from segdec.images import decode_mask_values, encode_png
 from tests.api.conftest import PNG, part_image, problem
 from tests.api.engineer_client import EngineerClient
+from tests.api.record.databases import both_databases
 
 SETS = "/v1/data-sets"
 MASK = np.zeros((24, 40), np.uint8)
@@ -48,6 +49,7 @@ def listed(client):
     return {photograph["record_id"]: photograph for photograph in found}
 
 
+@both_databases
 def test_reviews_become_annotations(line):
     review(line, 1, "spot", MASK)
     review(line, 2, "good")
@@ -104,6 +106,7 @@ def test_an_annotation_of_the_data_set_is_not_replaced(line):
     assert add(line) == {"present": 6}
 
 
+@both_databases
 def test_searches_and_chosen_inspections(line):
     assert add(line, "station=right&part_id=plate 5") == {"added": 1}
     assert add(line, "record_id=1&record_id=5") == {"added": 1, "present": 1}

@@ -13,7 +13,7 @@ from api.record.storage.object_pictures import ObjectPictures
 from api.record.stored_files import check_same_record, remove_orphans, store_with_rows
 from segdec.errors import ConfigError
 from tests.api.data_sets.filled_data_set import NOW, photograph_file
-from tests.api.record.databases import sqlite_only
+from tests.api.record.databases import both_databases
 
 
 def rows_of(engine):
@@ -30,6 +30,7 @@ def check_nothing_stored(filled, file):
     assert rows_of(filled.engine) == set() and listed(filled) == []
 
 
+@both_databases
 def test_a_file_is_stored_with_its_row_and_without_a_mark(filled):
     file = photograph_file(1)
     assert filled.add(1).outcome == "added"
@@ -50,6 +51,7 @@ def test_a_rejected_change_leaves_nothing(filled):
     check_nothing_stored(filled, file)
 
 
+@both_databases
 def test_a_failed_commit_leaves_nothing(filled):
     def fail(_connection):
         raise OSError(errno.EIO, "the commit failed")
@@ -133,7 +135,6 @@ def test_a_lost_store_is_not_replaced_by_an_empty_one(filled, tmp_path):
     assert empty.read_id() is None
 
 
-@sqlite_only
 def test_files_in_a_bucket(filled, bucket):
     stored, file = ObjectPictures(f"s3://{bucket}/record/data_sets"), photograph_file(1)
     new = NewPhotograph(file, "a")

@@ -27,6 +27,7 @@ from datasets.__main__ import main
 from datasets.loading import load_dataset
 from datasets.reading import read
 from tests.api.data_sets.filled_data_set import NOW, mask_of, photograph_file
+from tests.api.record.databases import both_databases
 
 MASK = mask_of((1, 2, 3), (2, 10, 20), (255, 20, 30))
 
@@ -52,6 +53,7 @@ def manifest_of(filled, number):
     return filled.stored.get(bytes.fromhex(filled.read(show_version, number).digest))
 
 
+@both_databases
 def test_a_version_has_the_labelled_photographs(labelled):
     assert labelled.make_version("first") == 1
     entries = read_manifest(manifest_of(labelled, 1))
@@ -98,6 +100,7 @@ def test_later_changes_do_not_change_a_version(labelled):
             assert labelled.stored.contains(digest) and labelled.read(find_file, digest)["format"] == "png"
 
 
+@both_databases
 @pytest.mark.parametrize("change", ["UPDATE {} SET note = 'x'", "DELETE FROM {}"])
 def test_versions_cannot_be_changed(labelled, change):
     labelled.make_version()

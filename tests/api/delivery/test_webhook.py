@@ -14,6 +14,7 @@ from segdec.webhooks import verify_webhook
 SECRETS = ["whsec_" + "A" * 32, "whsec_" + "B" * 32]
 MESSAGE = OutboxMessage(1, "e1", "inspected", "a", '{"specversion":"1.0","id":"e1","data":{"part_id":"Ä"}}')
 NOW = 1_700_000_000.7
+TLS = ssl.create_default_context()
 
 
 async def nothing():
@@ -33,7 +34,7 @@ def deliver(answer, url="https://mes.plant/events"):
 
     async def main():
         transport = httpx.MockTransport(handle)
-        webhook = Webhook(url, SECRETS, ssl.create_default_context(), lambda: NOW, transport)
+        webhook = Webhook(url, SECRETS, TLS, lambda: NOW, transport)
         try:
             await webhook.deliver(MESSAGE)
         finally:

@@ -24,6 +24,8 @@ WAIT_S = 300
 """Longest wait for a program of PostgreSQL."""
 sqlite_only = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 """Marks a test of `database_url` that does not depend on the kind of database."""
+both_databases = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
+"""Marks a test of `database_url` in a folder whose tests use SQLite otherwise."""
 
 
 def free_port() -> int:

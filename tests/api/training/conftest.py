@@ -1,5 +1,6 @@
 import shutil
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import insert
@@ -7,6 +8,7 @@ from sqlalchemy import insert
 from api.data_sets.definitions import create_data_set
 from api.data_sets.tables import data_set_files
 from api.database.database import write_transaction
+from api.models import loader
 from api.record.storage.pictures import FolderPictures
 from api.record.stored_files import check_same_record
 from api.record.tables import store
@@ -15,7 +17,10 @@ from api.training.leases import lease_job
 from api.training.schemas import NewTrainingJob
 from api.training.workers import Worker
 from segdec import __version__
+from segdec.artifact import write_artifact
+from tests.api.conftest import StubPredictor
 from tests.api.data_sets.filled_data_set import CLASSES, NOW, FilledDataSet, mask_of
+from tests.segdec.artifact.test_artifact import build
 
 WORKER = Worker("gpu-1", "key of gpu-1", __version__, {"gpus": "1"})
 
@@ -61,26 +66,38 @@ class Jobs:
 
 
 @pytest.fixture
+def database_url(request, make_database_url, tmp_path):
+    """Of a database without rows: SQLite, except in tests of `both_databases`."""
+    return make_database_url(getattr(request, "param", "sqlite"), tmp_path)
+
+
+@pytest.fixture
 def jobs(engine, tmp_path):
     return Jobs(engine, fill(engine, FolderPictures(tmp_path / "data_sets")).id)
 
 
 @pytest.fixture(scope="session")
-def make_model(request, make_once, tensorflow_devices, tiny_config):  # noqa: ARG001
-    """Returns the tiny network as a model with this name and version."""
-    from segdec.export.model_export import ModelCard, export_model
+def make_model(make_once):
+    """Returns the folder of a model with this name and version; see `models`."""
 
     def make(name, version):
-        card = ModelCard(name, version, {"average_precision": 0.5}, "test", data_fingerprint="0" * 64)
-        network = request.getfixturevalue("tiny_network")
-        fill = lambda folder: export_model(network, folder, tiny_config, card)  # noqa: E731
+        named = {"name": name, "version": version}
+        fill = lambda folder: write_artifact(folder, lambda staged: build(staged).model_copy(update=named))  # noqa: E731
         return make_once(f"model-{name}-{version}", fill)
 
     return make
 
 
+def load_stub(*_args, **_words):
+    predictor = StubPredictor()
+    predictor.notes = ()
+    return predictor
+
+
 @pytest.fixture
-def models(tmp_path, make_model):
-    """A folder with version 1 of `parts`, without labels."""
+def models(tmp_path, make_model, monkeypatch):
+    """A folder with version 1 of `parts`, without labels. A stub is the network of all models."""
+    monkeypatch.setattr(loader, "Predictor", SimpleNamespace(from_artifact=load_stub))
+    monkeypatch.setattr(loader, "run_self_test", lambda *_: None)
     shutil.copytree(make_model("parts", "1"), tmp_path / "models" / "parts" / "1")
     return tmp_path / "models"

@@ -15,6 +15,7 @@ from api.training.file_sets import UNUSED_AFTER, list_files, store_files
 from api.training.tables import training_chunks
 from api.training.training_store import NewChunk, delete_unused_chunks, store_chunk
 from segdec.training_schemas import SentFile
+from tests.api.record.databases import both_databases
 
 LATER_S = UNUSED_AFTER.total_seconds() + 1
 
@@ -50,6 +51,7 @@ def delete(jobs, stored):
     return delete_unused_chunks(jobs.engine, stored, jobs.now)
 
 
+@both_databases
 def test_a_new_checkpoint_replaces_the_former_one_and_keeps_what_they_share(jobs, stored, put):
     job_id, shared, old, new = jobs.order(), put(b"shared"), put(b"old"), put(b"new")
     jobs.do(store_files, job_id, "checkpoint", [SentFile(path="a", chunks=[shared, old, shared])])
@@ -116,6 +118,7 @@ def check(jobs, key="key of gpu-1", space=None, free_share=0.1):
     return None
 
 
+@both_databases
 def test_chunks_that_no_job_has_are_limited_for_each_key_and_for_all(jobs, put, monkeypatch):
     monkeypatch.setattr(chunk_limits, "MAX_UNCONFIRMED", 25)
     monkeypatch.setattr(chunk_limits, "MAX_UNCONFIRMED_OF_KEY", 10)

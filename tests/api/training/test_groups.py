@@ -11,6 +11,7 @@ from api.training.job_view import list_workers, show_job
 from api.training.jobs import cancel_job, stop_job
 from api.training.leases import MAX_ATTEMPTS, Report, end_lease, find_held, find_leased, renew_lease
 from api.training.workers import LEASE_DURATION
+from tests.api.record.databases import both_databases
 from tests.api.training.conftest import WORKER
 from tests.api.training.test_leases import add_checkpoint
 
@@ -65,6 +66,7 @@ def assert_lost(jobs, job_id, *leases):
 # === Waiting ===
 
 
+@both_databases
 def test_a_joint_job_begins_when_enough_workers_wait(jobs):
     job_id = order_known(jobs, A, B)
     waiting = jobs.lease(B)
@@ -152,6 +154,7 @@ def test_a_joint_job_for_which_too_few_workers_are_known_does_not_block_a_smalle
     )
 
 
+@both_databases
 def test_workers_with_the_same_address_count_once(jobs):
     same_machine = replace(B, name="gpu-z")
     job_id = order_known(jobs, A, B, same_machine)
@@ -206,6 +209,7 @@ def test_members_learn_whether_the_chief_has_taken_steps_in_this_attempt(jobs):
     assert not has_steps(job_id, jobs.lease(B).lease, {})
 
 
+@both_databases
 def test_the_chief_continues_from_the_checkpoint(jobs):
     job_id, chief, other = begin(jobs)
     add_checkpoint(jobs, job_id)
@@ -267,6 +271,7 @@ def test_the_attempt_ends_for_all_when_a_member_is_lost(jobs, lost):
     assert beat(jobs, job_id, again.lease) == "continue"
 
 
+@both_databases
 def test_a_lost_member_is_found_by_any_worker_that_asks(jobs):
     job_id, chief, other = begin(jobs)
     jobs.wait(LEASE_S - 1)

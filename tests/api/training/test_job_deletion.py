@@ -17,6 +17,7 @@ from api.training.leases import end_lease
 from api.training.tables import training_events, training_files
 from api.training.training_store import NewChunk, delete_unused_chunks, store_chunk
 from segdec.training_schemas import SentFile
+from tests.api.record.databases import both_databases
 
 
 def delete(jobs, job_id, served=()):
@@ -40,6 +41,7 @@ def code_of(change):
     return caught.value.status, caught.value.code
 
 
+@both_databases
 def test_a_deleted_job_leaves_nothing_but_an_entry_in_the_audit_log(jobs, tmp_path):
     stored = FolderPictures(tmp_path / "training")
     chunk = NewChunk(b"weights", jobs.now, "gpu")
@@ -70,6 +72,7 @@ def test_a_job_that_waits_or_runs_is_not_deleted(jobs):
     assert code_of(lambda: delete(jobs, 999)) == (404, "job_not_found")
 
 
+@both_databases
 def test_a_version_is_never_given_to_another_training(jobs):
     first, second = finish(jobs), finish(jobs)
     delete(jobs, second)
@@ -79,6 +82,7 @@ def test_a_version_is_never_given_to_another_training(jobs):
     assert jobs.read(show_job, jobs.order("plates"), jobs.now).version == "1"
 
 
+@both_databases
 @pytest.mark.parametrize("change", [continue_job, delete_job])
 def test_of_simultaneous_changes_one_comes_first(jobs, change):
     """A deleted job cannot be continued, and one that was continued waits and cannot be deleted."""

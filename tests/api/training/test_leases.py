@@ -17,6 +17,7 @@ from api.training.tables import training_chunks, training_files
 from api.training.workers import LEASE_DURATION
 from segdec import __version__
 from segdec.training_schemas import SentFile
+from tests.api.record.databases import both_databases
 from tests.api.training.conftest import WORKER
 
 LEASE_S = LEASE_DURATION.total_seconds()
@@ -58,6 +59,7 @@ def test_the_oldest_job_is_leased_to_one_worker(jobs):
     assert (show(jobs, first).state, show(jobs, first).worker) == ("leased", "gpu-1")
 
 
+@both_databases
 def test_a_worker_has_one_job_at_a_time(jobs):
     first, second = jobs.order(), jobs.order()
     leased, again = jobs.lease(), jobs.lease()
@@ -72,6 +74,7 @@ def test_a_worker_has_one_job_at_a_time(jobs):
     assert jobs.lease().id == first  # of a worker that was killed
 
 
+@both_databases
 def test_workers_that_ask_at_the_same_time_get_different_jobs(jobs):
     ordered = {jobs.order() for _ in range(6)}
     got, start = [], threading.Barrier(8)
@@ -100,6 +103,7 @@ def test_heartbeats_renew_the_lease(jobs):
     assert (shown.state, shown.progress["step"], shown.is_silent) == ("running", 7, False)
 
 
+@both_databases
 def test_a_silent_worker_loses_the_job_with_its_last_checkpoint(jobs):
     job_id, leased = jobs.order(), jobs.lease()
     add_checkpoint(jobs, job_id)
@@ -244,6 +248,7 @@ def test_a_worker_that_was_away_for_a_month_is_not_listed(jobs):
     assert [worker.name for worker in jobs.read(list_workers).workers] == ["gpu-2"]
 
 
+@both_databases
 def test_a_worker_with_many_names_does_not_fill_the_list(jobs, monkeypatch):
     monkeypatch.setattr("api.training.workers.MAX_WORKERS", 3)
     for number in range(6):
@@ -252,6 +257,7 @@ def test_a_worker_with_many_names_does_not_fill_the_list(jobs, monkeypatch):
     assert [worker.name for worker in jobs.read(list_workers).workers] == ["name 3", "name 4", "name 5"]
 
 
+@both_databases
 def test_long_output_is_stored_up_to_a_limit(jobs, monkeypatch):
     monkeypatch.setattr("api.training.job_events.MAX_CHARACTERS", 250)
     job_id, leased = jobs.order(), jobs.lease()
@@ -272,6 +278,7 @@ def test_a_worker_that_leases_and_releases_again_and_again_fills_no_disk(jobs, m
     assert (len(texts), texts[-1]) == (6, "The job is failed. Too few parts.")
 
 
+@both_databases
 def test_a_reason_has_only_printable_characters(jobs):
     """PostgreSQL stores no NUL."""
     job_id, leased = jobs.order(), jobs.lease()

@@ -8,8 +8,6 @@ import pytest
 from tests.api.conftest import problem
 from tests.api.training.training_service import JOBS, TrainingService
 
-pytest.importorskip("tensorflow")
-
 
 @pytest.fixture
 def service(tmp_path, models):

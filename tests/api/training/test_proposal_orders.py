@@ -22,6 +22,7 @@ from api.training.proposal_orders import (
 )
 from api.training.schemas import NewTrainingJob
 from tests.api.data_sets.filled_data_set import CLASSES, NOW
+from tests.api.record.databases import both_databases
 from tests.api.training.conftest import fill
 
 
@@ -38,6 +39,7 @@ def order(jobs, model="brackets"):
     return jobs.do(create_order, new, (), "Ada", NOW)
 
 
+@both_databases
 def test_parts_are_counted_and_a_defect_makes_a_part_defective(filled):
     assert filled.read(count_labels) == LabelCounts(0, 0, 0)
     labels = [("a", "good"), ("a", "scratch"), ("b", "good"), ("b", "good"), ("", "good"), ("", "good")]
@@ -56,6 +58,7 @@ def test_parts_are_counted_and_a_defect_makes_a_part_defective(filled):
     filled.read(check_labels)
 
 
+@both_databases
 def test_parts_that_do_not_train_are_not_counted(filled):
     placed = [("a", "test"), ("a", None), ("b", "test"), ("b", "train"), ("c", "left_out"), ("c", None)]
     placed += [("", "test"), ("", "fold_1"), ("", "val"), ("", None)]
@@ -83,6 +86,7 @@ def test_one_training_for_proposals_at_a_time(jobs):
     assert (shown.model, shown.version, shown.minutes, shown.ordered_by) == ("brackets", "2", 2.0, "Ada")
 
 
+@both_databases
 def test_orders_are_due_when_their_training_is_done_until_they_end(jobs):
     first = order(jobs)
     assert jobs.read(list_due) == []

@@ -1,19 +1,19 @@
 """A few labels, a short training, and its model proposes the rest: also if the service stops in between."""
 
 import asyncio
+import threading
 
 import pytest
 
 from api.inspecting.background_inspector import BackgroundInspector
+from api.training import proposals_after_training
 from api.training.jobs import change_job
 from api.training.proposal_orders import change_order
-from api.training.proposals_after_training import MAX_STARTS
 from tests.api.conftest import problem
 from tests.api.data_sets.filled_data_set import photograph_file
 from tests.api.training.proposing_service import ProposingService
 from tests.api.training.training_service import JOBS
 
-pytest.importorskip("tensorflow")
 LABELS = ["good", "good", "dent"]
 """Of photographs that are added to those of `fill`: three good and three defective parts then."""
 
@@ -88,7 +88,10 @@ def test_labels_train_a_model_that_proposes_the_rest(service, make_model):
     assert (again["model"], again["version"], again["settings"]["minutes"]) == ("brackets", "2", 5.0)
 
 
-def test_the_service_starts_the_proposals_by_itself_also_after_a_restart(make_service, make_model):
+def test_the_service_starts_the_proposals_by_itself_also_after_a_restart(
+    make_service, make_model, monkeypatch
+):
+    monkeypatch.setattr(proposals_after_training, "INTERVAL_S", 0.1)
     with make_service() as first:
         data_set = first.fill()
         label(first)
@@ -101,10 +104,10 @@ def test_the_service_starts_the_proposals_by_itself_also_after_a_restart(make_se
 
 
 def test_a_run_that_the_service_ended_is_repeated_after_its_restart(make_service, make_model, monkeypatch):
-    reached = []
+    reached = threading.Event()
 
     async def wait(*_args):
-        reached.append(True)
+        reached.set()
         await asyncio.Event().wait()
 
     with monkeypatch.context() as patch, make_service() as first:
@@ -114,8 +117,8 @@ def test_a_run_that_the_service_ended_is_repeated_after_its_restart(make_service
         order(first)
         first.send_model(make_model("brackets", "1"))
         start_due(first)
-        while not reached:
-            assert first.get(f"{first.path}/proposals").json()["state"] == "running"
+        assert reached.wait(60)
+        assert first.get(f"{first.path}/proposals").json()["state"] == "running"
     with make_service() as second:
         second.data_set = data_set
         start_due(second)
@@ -127,13 +130,17 @@ def test_a_run_that_the_service_ended_is_repeated_after_its_restart(make_service
 
 def test_a_model_that_makes_the_service_stop_does_not_do_so_for_ever(service, make_model):
     job_id = order(service)
-    change(service, change_order, job_id, starts=MAX_STARTS)
+    starts = proposals_after_training.MAX_STARTS
+    change(service, change_order, job_id, starts=starts)
     service.send_model(make_model("brackets", "1"))
     start_due(service)
     latest = show(service)["latest"]
     assert latest["state"] == "failed"
-    assert latest["error"].startswith(f"The service was stopped {MAX_STARTS} times")
-    assert latest["error_cause"] == {"code": "proposals_stopped", "values": {"times": MAX_STARTS}}
+    assert latest["error"].startswith(f"The service was stopped {starts} times")
+    assert latest["error_cause"] == {
+        "code": "proposals_stopped",
+        "values": {"times": starts},
+    }
     assert service.get(f"{service.path}/proposals").json() is None
 
 

@@ -12,8 +12,7 @@ from tests.api.conftest import problem
 from tests.api.data_sets.filled_data_set import photograph_file
 from tests.api.training.proposing_service import ProposingService
 from tests.api.training.training_service import JOBS
-
-pytest.importorskip("tensorflow")
+from tests.segdec.artifact.test_artifact import rewrite
 
 
 @pytest.fixture
@@ -96,13 +95,22 @@ def test_the_memory_of_the_model_is_checked_and_released(service, make_model, mo
     assert len(measured) == 2, "after the model was loaded, and after it was closed"
 
 
-def test_what_does_not_fit_the_model_is_left_out_and_explained(service, make_model):
-    job_id = service.finish_job("parts", make_model("parts", "2"))
-    colour = np.full((32, 48, 3), (200, 30, 30), np.uint8)
-    service.add("colour", encode_png(colour))
-    done = service.propose(training_job=job_id)
-    assert (done["state"], done["proposed"], done["left_out"]) == ("done", 2, 1)
-    assert done["problem"].startswith("colour: The image has colour")
+@pytest.mark.slow
+def test_an_exported_network_proposes_and_becomes_the_candidate(tmp_path, tiny_artifact):
+    """A real one, which says why it leaves out a photograph in colour."""
+    shutil.copytree(tiny_artifact, tmp_path / "models" / "tiny" / "1")
+    shutil.copytree(tiny_artifact, tmp_path / "trained")
+    rewrite(tmp_path / "trained", version="2")
+    with ProposingService(tmp_path / "record", tmp_path / "models") as service:
+        service.data_set = service.fill()
+        service.add("new", photograph_file(11).data)
+        service.add("colour", encode_png(np.full((32, 48, 3), (200, 30, 30), np.uint8)))
+        job_id = service.finish_job("tiny", tmp_path / "trained")
+        done = service.propose()
+        assert (done["state"], done["version"], done["proposed"], done["left_out"]) == ("done", "2", 1, 1)
+        assert done["problem"].startswith("colour: The image has colour")
+        assert service.post(f"{JOBS}/{job_id}/use").status_code == 200
+        assert served(service) == [("tiny", "1", ["stable"]), ("tiny", "2", ["candidate"])]
 
 
 def test_a_damaged_or_lost_model_fails_with_a_sentence_and_stays_unserved(service, make_model, tmp_path):
