@@ -37,10 +37,8 @@ class AccessControl:
     An API key counts first, then the session of a user. Without either, a request is allowed if its role
     needs none: `predict` unless the service has keys for it, and up to `settings.local_role` if there are
     neither keys nor users, and only programs of this machine reach the service: it listens on a loopback
-    address, has no public address or allowed hosts, and no proxy has passed the request on.
-
-    Args:
-        find_record: Returns the record, which contains the users; None without one, or before the start.
+    address, has no public address or allowed hosts, and no proxy has passed the request on. `find_record`
+    returns the record, which contains the users; None without one, or before the start.
     """
 
     def __init__(

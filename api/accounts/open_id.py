@@ -43,8 +43,7 @@ WRONG_ANSWERS = (
 class Identity:
     """Who the provider says that a user is.
 
-    Attributes:
-        subject: Issuer and identifier there, which never change.
+    `subject` is issuer and identifier there, which never change.
     """
 
     subject: str
@@ -55,9 +54,7 @@ class Identity:
 class OpenIdProvider:
     """An OpenID Connect provider, according to the settings.
 
-    Attributes:
-        redirect_uri: The address to which it sends the browser back.
-        session_time: Time after which a person logs in there again.
+    It sends the browser back to `redirect_uri`; after `session_time` a person logs in there again.
 
     Raises:
         ConfigError: If the file with the secret of the client cannot be read.
@@ -99,10 +96,7 @@ class OpenIdProvider:
     async def finish(self, kept: str, state: str, code: str) -> Identity:
         """Returns who has logged in.
 
-        Args:
-            kept: What `begin` returned to the browser.
-            state: As the provider sent it.
-            code: As the provider sent it.
+        `kept` is what `begin` returned to the browser; the provider sent `state` and `code`.
 
         Raises:
             RequestError: 401 `log_in_failed`, 403 `no_role`, 503 `provider_unavailable`.

@@ -23,13 +23,8 @@ table, photographs = data_set_annotations.c, data_set_photographs.c
 class NewAnnotation:
     """An annotation to be added.
 
-    Attributes:
-        content: What it says. Fields that were not set are as in the annotation that it is based on, so that
-            a client does not delete what it does not know.
-        mask: Digest of the mask's file; None = no mask.
-        source: Where it comes from.
-        author: Who decided.
-        at: The time.
+    Fields of `content` that were not set are as in the annotation that it is based on, so that a client does
+    not delete what it does not know. `mask` is the digest of its file; None: no mask.
     """
 
     content: AnnotationContent
@@ -49,15 +44,8 @@ def annotate(
 ) -> int:
     """Adds an annotation to a photograph; returns its id.
 
-    A repeated request finds its own annotation and adds nothing.
-
-    Args:
-        connection: In a writing transaction.
-        data_set_id: The data set.
-        photograph_id: The photograph.
-        new: The annotation; the row of its mask's file must exist.
-        based_on: The latest annotation that its author has seen; None = none.
-        session: The session that labels.
+    A repeated request finds its own annotation and adds nothing. The row of the mask's file must exist.
+    `based_on` is the latest annotation that the author has seen.
 
     Raises:
         RequestError: 404 if the photograph does not exist; 400 for an unknown label; 409 if it was removed,

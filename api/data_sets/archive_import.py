@@ -39,12 +39,8 @@ BATCH_FILES, BATCH_BYTES = 50, 64_000_000
 class ArchiveOptions:
     """How an archive is read.
 
-    Attributes:
-        with_labels: Whether folders, masks and annotation files give the labels.
-        max_bytes: Limit on the files after unpacking.
-        max_pixels: Limit on height × width of a photograph.
-        limits: Of the programs.
-        free_share: The setting `record_free_share`, 0…1.
+    `with_labels`: folders, masks and annotation files give the labels. `max_bytes` limits the files after
+    unpacking, `max_pixels` the height × width of a photograph. `free_share` is `record_free_share`, 0…1.
     """
 
     with_labels: bool
@@ -58,15 +54,7 @@ class ArchiveOptions:
 class ArchiveImport:
     """One import.
 
-    Attributes:
-        store: The data sets.
-        data_set_id: The data set.
-        folder: Contains the archive, `ARCHIVE`; everything else is written there.
-        options: How the archive is read.
-        name: Of the archive.
-        who: User or key that sent it.
-        now: Returns the time.
-        result: What was done so far.
+    `folder` contains the archive, `ARCHIVE`; everything else is written there. `who` sent the archive `name`.
     """
 
     kind = IMPORT

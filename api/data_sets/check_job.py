@@ -28,13 +28,7 @@ PATHS = re.compile(rf"{DATA_SET}/((?:{PHOTOGRAPHS}|{MASKS})/[0-9a-f]+\.\w+)")
 class CheckJob:
     """One check.
 
-    Attributes:
-        store: The data sets.
-        data_set_id: The data set.
-        snapshot: What is checked.
-        folder: Everything is written there.
-        limits: Of the program.
-        who: User or key that wants the check.
+    Everything is written to `folder`.
     """
 
     kind = CHECK

@@ -21,12 +21,8 @@ def read_class_mask(
 ) -> NewFile | None:
     """Reads the mask that a client sent for a label; None if it is empty. Slow, so call it in a thread.
 
-    Args:
-        data: A grey PNG: 0 = good, 1 = the first class, …, 255 = ignored area.
-        height: Of the upright photograph, px.
-        width: Likewise.
-        label: Of the annotation; None = withdrawn.
-        classes: Those of the data set, in their order.
+    `data` is a grey PNG: 0 = good, 1 = the first class of the data set, …, 255 = ignored area; `height` and
+    `width` are those of the upright photograph, px. The label None is withdrawn.
 
     Raises:
         RequestError: 400 if it is not a mask of this photograph, or contradicts the label.

@@ -25,13 +25,8 @@ from segdec.images import decode_mask_values, read_file, read_size
 class ConvertedPhotograph:
     """A line of the manifest.
 
-    Attributes:
-        name: Of the photograph.
-        part: Photographs of one part have the same; empty if it is alone.
-        split: None if no photograph of the folder has one.
-        image: The file.
-        content: Of the annotation.
-        mask: File with the classes of the folder; None: none.
+    Photographs of one part have the same `part`; it is empty for one alone. `split` is None if no photograph
+    of the folder has one. `mask` is a file with the classes of the folder.
     """
 
     name: str
@@ -46,11 +41,7 @@ class ConvertedPhotograph:
 class LoadedPhotograph:
     """A photograph to be stored, with its annotation.
 
-    Attributes:
-        photograph: The photograph.
-        content: Of the annotation, with a class of the data set.
-        mask: Mask with the classes of the data set; None: none.
-        problem: Why the annotation cannot be used; None: it can.
+    `content` and `mask` have classes of the data set. `problem` says why the annotation cannot be used.
     """
 
     photograph: NewPhotograph
@@ -62,9 +53,7 @@ class LoadedPhotograph:
 class ConvertedFolder:
     """The photographs and classes of a converted folder.
 
-    Attributes:
-        photographs: In the order of the manifest.
-        classes: Of defects; the first has the mask value 1.
+    The first of `classes`, those of defects, has the mask value 1.
     """
 
     def __init__(self, folder: Path) -> None:

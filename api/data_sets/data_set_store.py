@@ -34,12 +34,8 @@ class DataSetStore:
 
     Every coroutine raises RequestError 503 `record_unavailable` if database or files cannot be used now.
 
-    Nothing is read or written before they are used.
-
-    Args:
-        settings: Settings of the service.
-        record: The record.
-        check_unused: Raises a RequestError if something else needs the data set with this id.
+    Nothing is read or written before they are used. `check_unused` raises a RequestError if something else
+    needs the data set with this id.
     """
 
     def __init__(
@@ -75,10 +71,7 @@ class DataSetStore:
     async def check_space(self, data_set_id: int, files: Sequence[NewFile], what: str) -> None:
         """Checks that photographs which a data set lacks leave the part of the disk free that imports leave.
 
-        Args:
-            data_set_id: The data set.
-            files: The photographs.
-            what: The files in a message: `photograph`.
+        `what` names the files in a message: `photograph`.
 
         Raises:
             RequestError: 404 if the data set does not exist, 507 `no_space`.

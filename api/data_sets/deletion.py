@@ -30,12 +30,8 @@ files, photographs = data_set_files.c, data_set_photographs.c
 def delete_data_set(connection: Connection, data_set_id: int, name: str, who: str, now: datetime) -> None:
     """Deletes a data set with photographs, annotations and versions; `delete_unused_files` deletes the files.
 
-    Args:
-        connection: In a writing transaction.
-        data_set_id: The data set.
-        name: Its name, as the person who deletes it has typed it.
-        who: Who deletes it.
-        now: The time.
+    Needs a writing transaction. `name` is the name of the data set, as the person who deletes it has typed
+    it.
 
     Raises:
         RequestError: 404 if it does not exist, 400 if it has another name, 409 if a job works on
@@ -70,12 +66,8 @@ def delete_unused_files(engine: Engine, stored: PictureStore, after: bytes = b""
     """Deletes some files that no photograph, annotation or version has.
 
     The files are deleted within the transaction: an upload of the same file waits for it and stores its file
-    again. A file whose row survives a failure has no use and is found again.
-
-    Args:
-        engine: The database.
-        stored: The store of the files.
-        after: The last digest of the call before.
+    again. A file whose row survives a failure has no use and is found again. `after` is the last digest of
+    the call before.
 
     Returns:
         The last digest, for the next call; None after the last ones.

@@ -12,9 +12,7 @@ from api.record.storage.pictures import FREE_SHARE_FACTOR, Space
 class FreeSpace:
     """The space of a disk, without the part that data sets leave free.
 
-    Attributes:
-        disk: All of it.
-        share: The setting `record_free_share`, 0…1.
+    `share` is the setting `record_free_share`, 0…1.
     """
 
     disk: Space

@@ -25,9 +25,7 @@ MAX_MESSAGE = 4000
 class ProgramLimits:
     """Limits on a program.
 
-    Attributes:
-        seconds: Time after which it is killed.
-        memory_bytes: Address space.
+    After `seconds` it is killed; its address space has at most `memory_bytes`.
     """
 
     seconds: float

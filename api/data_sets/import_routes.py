@@ -123,11 +123,7 @@ def _declared_bytes(request: Request, limit: int) -> int:
 def _check_space(folder: Path, free_share: float, declared: int, received: int = 0) -> None:
     """Raises a RequestError, 507, if the files of an archive do not fit on the disk.
 
-    Args:
-        folder: On the disk.
-        free_share: The setting `record_free_share`, 0…1.
-        declared: Bytes of the archive.
-        received: How many of them the disk has already.
+    The disk has `received` of its `declared` bytes already.
     """
     FreeSpace.measure(folder, free_share).check(DISK_SPACE_FACTOR * declared - received, "archive")
 

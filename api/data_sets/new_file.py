@@ -9,11 +9,9 @@ from functools import cached_property
 class NewFile:
     """A file to be stored.
 
-    Attributes:
-        data: Its content.
-        format: `jpeg`, `png`, … of a photograph, `png` of a mask, `jsonl` of a manifest.
-        width: Of the upright picture, px; `height` likewise. None for a manifest.
-        thumbnail: JPEG of a photograph; None: it is made when it is needed.
+    `format` is `jpeg`, `png`, … of a photograph, `png` of a mask, `jsonl` of a manifest; `width` and `height`
+    are those of the upright picture, px. `thumbnail` is a JPEG of a photograph; None: it is made when it is
+    needed.
     """
 
     data: bytes

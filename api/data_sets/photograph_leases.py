@@ -49,15 +49,8 @@ def lease_next(
     """Leases up to `count` photographs that are not labelled and that no other session has open.
 
     Those that this session has open come first; their leases are renewed. Then those come whose label is most
-    useful, if a model has proposed labels.
-
-    Args:
-        connection: In a writing transaction, so that sessions choose one after the other.
-        data_set_id: The data set.
-        labeller: Who labels.
-        count: Number of photographs.
-        skip: Photographs that the session releases and does not want now.
-        now: The time.
+    useful, if a model has proposed labels. `skip` are photographs that the session releases and does not want
+    now. In a writing transaction sessions choose one after the other.
 
     Raises:
         RequestError: 404 if the data set does not exist.

@@ -38,12 +38,8 @@ State = Literal["unlabelled", "labelled", "removed"]
 class NewPhotograph:
     """A photograph to be added.
 
-    Attributes:
-        file: Its file, with width and height.
-        name: Its name; empty = from its content. If another photograph has the name, a number is appended.
-        part: Photographs of one part stay in one split; empty if unknown.
-        record_id: Inspection that it comes from.
-        split: The split that it comes with; None if it has none.
+    An empty name becomes one from its content; if another photograph has the name, a number is appended.
+    Photographs of one part stay in one split. `record_id` is the inspection that it comes from.
     """
 
     file: NewFile
@@ -175,10 +171,8 @@ def _with_files(now: datetime | None = None) -> Select[Any]:
 class PhotographFilters:
     """Filters of a list; None = any.
 
-    Attributes:
-        state: Without one, removed photographs are left out.
-        label: Of the latest annotation.
-        search: Part of the name or of the part, in any case.
+    Without a state, removed photographs are left out. The label is that of the latest annotation; `search` is
+    a piece of the name or of the part, in any case.
     """
 
     state: State | None = None

@@ -41,15 +41,7 @@ MAX_LABELLED = 500
 class ProposalJob:
     """One run.
 
-    Attributes:
-        store: The data sets.
-        data_set_id: The data set.
-        classes: Its classes of defects.
-        photographs: Those without a label.
-        inspector: Inspects them.
-        model: Proposes.
-        folder: Where the model may write files; they are removed at the end.
-        who: User or key that wants the proposals.
+    The model may write files to `folder`; they are removed at the end.
     """
 
     kind = PROPOSALS

@@ -25,11 +25,6 @@ class ProposalStarter:
 
         Returns the id of the job.
 
-        Args:
-            data_set_id: The data set.
-            model: Proposes.
-            who: User or key that wants the proposals.
-
         Raises:
             RequestError: 404 if the data set does not exist, 409 if it has no classes, no photograph without
                 a label or a run in progress, 503 if too many jobs wait or the record cannot be used now.

@@ -118,10 +118,7 @@ def add_proposal(
 def order_proposals(connection: Connection, photograph_ids: Sequence[int], different: Sequence[int]) -> None:
     """Sets the order of proposals.
 
-    Args:
-        connection: In a writing transaction.
-        photograph_ids: In their order.
-        different: Those among them whose reason becomes `different`.
+    The reason of those in `different` becomes `different`.
     """
     ranked = update(data_set_proposals).where(table.photograph_id == bindparam("photograph"))
     places = [{"photograph": one, "rank": place} for place, one in enumerate(photograph_ids)]

@@ -23,12 +23,8 @@ MIN_PROBABILITY = 1e-9
 class NewProposal:
     """A proposal.
 
-    Attributes:
-        label: `good` or a class of the data set; None if the model refused the photograph.
-        score: 1 − P(good); None likewise.
-        distance: Between score and threshold, in log-odds; None likewise.
-        reason: Why it is useful to label this photograph, or that the model is sure.
-        mask: PNG of class values; None without a defect that has a place.
+    `label`, `score` (1 − P(good)) and `distance` between score and threshold, in log-odds, are None if the
+    model refused the photograph. `mask` is a PNG of class values; None without a defect that has a place.
     """
 
     label: str | None
@@ -48,11 +44,7 @@ class NewProposal:
 def make_proposal(result: BackgroundResult, model: ModelConfig, classes: Sequence[str]) -> NewProposal:
     """Returns the proposal for a photograph. Slow, so call it in a thread.
 
-    Args:
-        result: What the model says.
-        model: The model.
-        classes: Those of the data set, at least one. The first one is proposed for a class of the model that
-            the data set does not have.
+    The first of `classes`, those of the data set, is proposed for a class of the model that it does not have.
     """
     prediction = result.prediction
     if prediction is None:

@@ -14,11 +14,7 @@ FindModel = Callable[[], ServedModel]
 
 
 class ProposingModel(Protocol):
-    """A model that proposes labels.
-
-    Attributes:
-        identity: Its name and version.
-    """
+    """A model that proposes labels."""
 
     @property
     def identity(self) -> ModelIdentity: ...

@@ -57,10 +57,8 @@ class RecordedPart:
 class FoundParts:
     """The inspections of one request.
 
-    Attributes:
-        parts: Those whose photograph exists.
-        gone: Number of the others.
-        next_before: Where the next request continues; None: nowhere.
+    `parts` are those whose photograph exists, `gone` is the number of the others. The next request continues
+    at `next_before`; None: nowhere.
     """
 
     parts: Sequence[RecordedPart]

@@ -203,10 +203,7 @@ def _make_version(row: Mapping[Any, Any]) -> Version:
 class ExportedVersion:
     """What an export of a version needs beside its files.
 
-    Attributes:
-        digest: Of its manifest.
-        classes: Of defects, in the order of their mask values.
-        sizes: Height and width of each photograph by its digest, px.
+    `digest` is that of its manifest; `sizes` are height and width of each photograph by its digest, px.
     """
 
     digest: bytes

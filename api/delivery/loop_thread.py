@@ -9,10 +9,8 @@ from typing import Any
 class LoopThread:
     """The thread.
 
-    Args:
-        name: Name of the thread.
-        main: Returns the coroutine, which must end soon after the event `stopping` is set.
-        on_error: Called with an exception of the coroutine.
+    `main` returns the coroutine, which must end soon after the event `stopping` is set; `on_error` gets its
+    exception.
     """
 
     def __init__(

@@ -54,13 +54,8 @@ class ConnectionLostError(DeliveryError):
 class Broker:
     """Address and login of a broker.
 
-    Attributes:
-        host: Host name.
-        port: TCP port.
-        user: Login; None = without.
-        password: Password of the user.
-        tls_context: Trusted certificates; None = without TLS.
-        client_id: MQTT client id; the broker ends an older connection that has the same id.
+    `user` None: without a login. `tls_context` has the trusted certificates; None: without TLS. The broker
+    ends an older connection that has the same `client_id`.
     """
 
     host: str

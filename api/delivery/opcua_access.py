@@ -16,9 +16,8 @@ CheckLogin = Callable[[str, str], bool]
 class OpcUaAccess:
     """Who may read.
 
-    Attributes:
-        anonymous: Whether clients may read without a user name.
-        check_login: Checks user names; None: none are accepted.
+    `anonymous`: clients may read without a user name. `check_login` checks user names; None: none are
+    accepted.
     """
 
     anonymous: bool

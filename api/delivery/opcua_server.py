@@ -71,12 +71,8 @@ class _Users(UserManager):  # type: ignore[misc]
 class OpcUaServer:
     """The server.
 
-    Args:
-        endpoint: `opc.tcp://HOST:PORT/PATH`.
-        pair: Files of certificate and private key; None = without encryption.
-        engine: Engine of the record's database. No other object may use it; `close` disposes it.
-        state: Reads the state from the record.
-        access: Who may read.
+    `pair` are the files of certificate and private key; None: without encryption. No other object may use
+    `engine`; `close` disposes it.
 
     Raises:
         ConfigError: If the endpoint has another form.

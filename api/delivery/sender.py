@@ -47,9 +47,8 @@ logger = logging.getLogger(__name__)
 class DeliveryRules:
     """When messages are given up or dropped.
 
-    Attributes:
-        max_age: Age beyond which a failing message is given up.
-        max_messages: Messages of one sink; beyond it the oldest are dropped, dead ones first.
+    A failing message is given up when it is older than `max_age`. Of more than `max_messages` of one sink the
+    oldest are dropped, dead ones first.
     """
 
     max_age: timedelta

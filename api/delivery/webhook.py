@@ -28,12 +28,7 @@ TEMPORARY_STATUSES = {401, 403, 407, 408, 425, 429, 502, 503, 504}
 class Webhook:
     """An HTTP receiver.
 
-    Args:
-        url: http or https; a user and password in it are sent as basic authentication.
-        secrets: Each signs every event.
-        tls_context: Trusted certificates.
-        clock: Returns seconds since 1970.
-        transport: Replaces the network in tests.
+    Each of `secrets` signs every event. `clock` returns seconds since 1970.
 
     Raises:
         ConfigError: If the URL has another form.

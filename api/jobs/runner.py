@@ -40,10 +40,7 @@ class JobFolder:
 class JobRunner:
     """Runs the jobs of each queue one after the other.
 
-    Args:
-        record: Its database has the rows of the jobs.
-        folder: Has a folder for each job that waits or runs.
-        retry_after_s: `Retry-After` of answers while too many jobs wait.
+    `folder` has a folder for each job that waits or runs.
     """
 
     def __init__(self, record: Record, folder: Path, retry_after_s: int) -> None:

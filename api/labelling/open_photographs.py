@@ -25,8 +25,7 @@ class Segmenter(Protocol):
 class OpenPhotographs:
     """Keeps the photographs that were used last prepared, so that a click takes little time.
 
-    Attributes:
-        make_segmenter: Prepares a photograph, uint8 [H, W, C], for clicks.
+    `make_segmenter` prepares a photograph, uint8 [H, W, C], for clicks.
     """
 
     def __init__(self) -> None:

@@ -38,12 +38,8 @@ Embedding = Mapping[str, Floats]
 class SamModel:
     """The encoder and the decoder of SAM 2 or 2.1, as samexporter writes them. Threads may share it.
 
-    Args:
-        folder: Has one file `*encoder.onnx` and one `*decoder.onnx`.
-        threads: Threads of a run.
-
-    Attributes:
-        size: Height and width of the encoder's input, px.
+    `folder` has one file `*encoder.onnx` and one `*decoder.onnx`; `size` is height and width of the encoder's
+    input, px.
 
     Raises:
         ConfigError: If a file is missing, is not an ONNX file or has other inputs or outputs.
@@ -82,12 +78,8 @@ class SamModel:
     def decode(self, embedding: Embedding, clicks: Sequence[Click], size: tuple[int, int]) -> Floats:
         """Returns the logits of the likeliest mask, float32 [h, w], above 0 where the defect is.
 
-        They cover the photograph at the resolution of the model: a quarter of that of its input.
-
-        Args:
-            embedding: Of the photograph.
-            clicks: On the photograph.
-            size: Height and width of the photograph, px.
+        They cover the photograph at the resolution of the model: a quarter of that of its input. `size` is
+        height and width of the photograph, px.
         """
         scale_y, scale_x = self.size[0] / size[0], self.size[1] / size[1]
         # Middles of pixels. The decoder adds the half pixel itself.

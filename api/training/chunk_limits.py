@@ -21,12 +21,8 @@ def check_space(
 ) -> None:
     """Checks that chunks of a key, whose rows are added already, may stay.
 
-    Args:
-        connection: In a writing transaction.
-        key: Name of the key that sends them.
-        space: Of the disk, after they were stored; None for a store without a known size.
-        free_share: The setting `record_free_share`, 0…1.
-        retry_after_s: When a worker may try again.
+    `space` is that of the disk after they were stored; None for a store without a known size. `free_share` is
+    the setting `record_free_share`, 0…1.
 
     Raises:
         RequestError: 503 `no_space`, as for a full disk: the worker tries again later.

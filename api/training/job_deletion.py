@@ -21,13 +21,8 @@ versions = deleted_model_versions.c
 def delete_job(connection: Connection, job_id: int, served: Collection[str], who: str) -> None:
     """Deletes a job with its events, checkpoint and result; `delete_unused_chunks` deletes the chunks.
 
-    Its version of the model is not given to another job. A model in the folder of models stays.
-
-    Args:
-        connection: In a writing transaction.
-        job_id: The job.
-        served: Versions of its model that the service serves now.
-        who: Who deletes it.
+    Its version of the model is not given to another job. A model in the folder of models stays. Needs a
+    writing transaction. `served` are the versions of its model that the service serves now.
 
     Raises:
         RequestError: 404 if it does not exist, 409 if it has not ended, or if its model is served.

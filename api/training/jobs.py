@@ -39,12 +39,7 @@ def create_job(
 ) -> int:
     """Queues a job; returns its id. Its model gets the next free version.
 
-    Args:
-        connection: In a writing transaction.
-        new: The job.
-        used: Versions of this model that are on disk.
-        who: Who orders it.
-        now: The time.
+    Needs a writing transaction. `used` are the versions of this model that are on disk.
 
     Raises:
         RequestError: 404 if the data set, its version or the earlier job does not exist, 400 if the name, the

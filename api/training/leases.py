@@ -61,12 +61,8 @@ def lease_job(connection: Connection, worker: Worker, now: datetime) -> LeasedJo
 
     A joint job, for several machines, gets a worker only together with others, see `groups`: until then the
     worker waits. It passes to later jobs if too few workers with an address are known. A worker of another
-    version, or one that has a job, gets a refusal.
-
-    Args:
-        connection: In a writing transaction, of which there is one at a time: no other worker gets the job.
-        worker: The worker.
-        now: The time.
+    version, or one that has a job, gets a refusal. There is one writing transaction at a time, so that no
+    other worker gets the job.
     """
     end_expired_leases(connection, now)
     note_worker(connection, worker, now)
@@ -318,15 +314,7 @@ def end_lease(
     """Ends a lease as its worker reports; a repeated report changes nothing.
 
     A member of a group that is not its chief ends the attempt for all, except with `done`: its part is done.
-
-    Args:
-        connection: In a writing transaction.
-        job_id: The job.
-        lease: Of the worker.
-        outcome: How it ended.
-        reason: A sentence for people.
-        now: The time.
-        facts: Of a finished training: rating, metrics.
+    `facts` are those of a finished training: rating, metrics.
 
     Raises:
         RequestError: As `renew_lease`; 409 `no_result` if a finished job has no uploaded model.

@@ -30,12 +30,7 @@ async def deploy_model(
     """Writes the model of a job as a version of its name and makes it the candidate; the first version of a
     new name becomes stable. If it cannot be served, nothing changes.
 
-    Args:
-        service: Inspects photographs.
-        training: The training jobs.
-        job_id: A finished job.
-        who: Who does it, for the audit log.
-        caller: The caller, as the log of reloads names it.
+    `who` is for the audit log, `caller` for the log of reloads.
 
     Raises:
         RequestError: 404 if the job does not exist, 409 if it is not done, if the folder of models cannot be

@@ -41,14 +41,6 @@ async def train_and_propose(
 ) -> None:
     """Makes a version of a data set and orders a training, after which labels of the rest are proposed.
 
-    Args:
-        service: Inspects photographs.
-        data_sets: The data sets.
-        training: The training jobs.
-        data_set_id: The data set.
-        minutes: Time limit of the training.
-        who: Who wants it.
-
     Raises:
         RequestError: 404 if the data set does not exist, 409 if it has too few labels, or none is missing, or
             such a training waits or runs.

@@ -15,13 +15,7 @@ from segdec.schemas import ModelIdentity
 
 
 class TrainedProposer:
-    """The model of a finished training job. It is loaded for the proposals only and never served.
-
-    Args:
-        training: The training jobs.
-        row: The job.
-        loader: Loads the model.
-    """
+    """The model of a finished training job. It is loaded for the proposals only and never served."""
 
     def __init__(self, training: TrainingStore, row: RowMapping, loader: ModelLoader) -> None:
         self._training, self._row, self._loader = training, row, loader
