@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar, TypeVarTuple
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Depends
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,14 +18,7 @@ from api.accounts import log_in as log_in_steps
 from api.accounts.access import COOKIE, AccessControl, check_csrf_token
 from api.accounts.passwords import MAX_LENGTH, hash_password, is_password
 from api.accounts.schemas import SessionState, SessionUser
-from api.accounts.sessions import (
-    NewToken,
-    Session,
-    end_session,
-    find_session,
-    needs_renewal,
-    renew_session,
-)
+from api.accounts.sessions import NewToken, Session, end_session, find_session, needs_renewal, renew_session
 from api.accounts.users import normalise_name, set_password
 from api.errors import RequestError, document_problems
 from api.http.callers import client_of
@@ -34,6 +27,7 @@ from api.http.json_body import json_body
 from api.http.rate_limit import take_token
 from api.http.request_params import DeadlineDep, RequiredName
 from api.http.roles import require_role
+from api.http.sent_model import SentModel
 from api.record.record import Record
 from api.record.record_params import RecordDep
 from api.roles import user_roles_of
@@ -41,33 +35,26 @@ from api.roles import user_roles_of
 router = APIRouter(prefix="/v1/session", tags=["session"], dependencies=require_role("anyone"))
 
 Args = TypeVarTuple("Args")
-Body = TypeVar("Body", bound=BaseModel)
 T = TypeVar("T")
 Password = Annotated[str, Field(max_length=MAX_LENGTH)]
 PROBLEMS = document_problems(400, 401, 408, 413, 415, 422, 429, 503, 504)
 
 
-class LogIn(BaseModel):
+class LogIn(SentModel):
     """Name and password of a user."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: RequiredName
     password: Password
 
 
-class LinkToken(BaseModel):
+class LinkToken(SentModel):
     """The token of a link for a screen."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     token: RequiredName
 
 
-class NewPassword(BaseModel):
+class NewPassword(SentModel):
     """A user's own new password."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     password: Password = Field(description="the present one")
     new_password: Password
@@ -113,21 +100,14 @@ async def log_in(
 
 @router.post("/link", responses=PROBLEMS, dependencies=ATTEMPT)
 async def log_in_by_link(
-    sent: Annotated[LinkToken, json_body(LinkToken)],
-    request: Request,
-    response: Response,
-    record: RecordDep,
+    sent: Annotated[LinkToken, json_body(LinkToken)], request: Request, response: Response, record: RecordDep
 ) -> SessionState:
     """Logs a screen in with a link, which cannot be used again."""
     new = await record.write(log_in_steps.log_in_by_link, sent.token, _now())
     return await _begin(request, response, record, new)
 
 
-@router.put(
-    "/password",
-    responses={**PROBLEMS, **document_problems(403, 409)},
-    dependencies=ATTEMPT,
-)
+@router.put("/password", responses={**PROBLEMS, **document_problems(403, 409)}, dependencies=ATTEMPT)
 async def change_password(
     sent: Annotated[NewPassword, json_body(NewPassword)],
     request: Request,
@@ -208,10 +188,7 @@ async def _describe(request: Request, session: Session | None) -> SessionState:
     if session is None:
         return SessionState(user=None, csrf_token=None, has_users=has_users, open_id=open_id)
     user = SessionUser(
-        name=session.user,
-        role=session.role,
-        is_screen=session.is_screen,
-        roles=user_roles_of(session.role),
+        name=session.user, role=session.role, is_screen=session.is_screen, roles=user_roles_of(session.role)
     )
     return SessionState(user=user, csrf_token=session.csrf_token, has_users=True, open_id=open_id)
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import Connection
 from starlette.requests import Request
 
@@ -19,6 +19,7 @@ from api.http.callers import caller_of
 from api.http.json_body import json_body
 from api.http.request_params import DeadlineDep, RequiredName
 from api.http.roles import require_role
+from api.http.sent_model import SentModel
 from api.record.record import Record
 from api.record.record_params import RecordDep
 from api.roles import UserRole
@@ -29,20 +30,16 @@ UserName = Annotated[RequiredName, Path()]
 PROBLEMS = document_problems(400, 404, 408, 409, 413, 415, 422, 503, 504)
 
 
-class NewUser(BaseModel):
+class NewUser(SentModel):
     """A user to add."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: RequiredName
     role: UserRole
     password: Password | None = Field(description="null: a screen, which logs in with a link")
 
 
-class UserChange(BaseModel):
+class UserChange(SentModel):
     """What to change of a user; null: nothing."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     role: UserRole | None = None
     password: Password | None = None
@@ -56,10 +53,7 @@ async def list_users(record: RecordDep) -> UserList:
 
 @router.post("", responses=PROBLEMS)
 async def add_user(
-    sent: Annotated[NewUser, json_body(NewUser)],
-    request: Request,
-    record: RecordDep,
-    deadline: DeadlineDep,
+    sent: Annotated[NewUser, json_body(NewUser)], request: Request, record: RecordDep, deadline: DeadlineDep
 ) -> UserList:
     """Adds a user."""
     name = users.normalise_name(sent.name)

@@ -5,14 +5,21 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from api.data_sets import photograph_leases, photographs
 from api.data_sets.annotations import NewAnnotation, annotate, find_mask, list_annotations
 from api.data_sets.class_masks import NAME, read_class_mask
-from api.data_sets.data_set_params import BODY_PROBLEMS, DataSetId, DataSetsDep, PhotographId, describe_file
+from api.data_sets.data_set_params import (
+    BODY_PROBLEMS,
+    PROBLEMS,
+    DataSetId,
+    DataSetsDep,
+    PhotographId,
+    describe_file,
+)
 from api.data_sets.definitions import classes_of, find_data_set
 from api.data_sets.photograph_leases import Labeller
 from api.data_sets.schemas import AnnotationList, LeasedPhotographs, Source, StoredPhotograph
@@ -24,6 +31,7 @@ from api.http.json_files import decode_base64
 from api.http.number_text import MAX_ID, WHOLE_NUMBER
 from api.http.request_params import RequiredName
 from api.http.roles import require_role
+from api.http.sent_model import SentModel
 from segdec.annotation_content import AnnotationContent
 
 router = APIRouter(
@@ -59,10 +67,8 @@ class SentAnnotation(AnnotationContent):
     session: Session | None = None
 
 
-class SessionBody(BaseModel):
+class SessionBody(SentModel):
     """The session that labels."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     session: Session
 
@@ -74,10 +80,7 @@ class AskedNext(SessionBody):
     skip: list[Id] = Field([], max_length=MAX_SKIPPED, description="are released and not offered now")
 
 
-@router.put(
-    "/photographs/{photograph_id}/annotation",
-    responses=document_problems(422, *BODY_PROBLEMS),
-)
+@router.put("/photographs/{photograph_id}/annotation", responses={**BODY_PROBLEMS, **document_problems(422)})
 async def put_annotation(
     sent: Annotated[SentAnnotation, json_body(SentAnnotation, largest_body)],
     request: Request,
@@ -108,7 +111,7 @@ async def put_annotation(
     return await data_sets.read(photographs.show_photograph, data_set_id, photograph_id, now)
 
 
-@router.get("/photographs/{photograph_id}/annotations", responses=document_problems(400, 404, 503))
+@router.get("/photographs/{photograph_id}/annotations", responses=PROBLEMS)
 async def list_history(
     data_sets: DataSetsDep, data_set_id: DataSetId, photograph_id: PhotographId
 ) -> AnnotationList:
@@ -133,7 +136,7 @@ async def show_mask(
 # === Leases ===
 
 
-@router.post("/next", responses=document_problems(*BODY_PROBLEMS))
+@router.post("/next", responses=BODY_PROBLEMS)
 async def lease_next(
     asked: Annotated[AskedNext, json_body(AskedNext)],
     request: Request,
@@ -147,10 +150,7 @@ async def lease_next(
     )
 
 
-@router.post(
-    "/photographs/{photograph_id}/lease",
-    responses=document_problems(*BODY_PROBLEMS),
-)
+@router.post("/photographs/{photograph_id}/lease", responses=BODY_PROBLEMS)
 async def lease_photograph(
     asked: Annotated[SessionBody, json_body(SessionBody)],
     request: Request,
@@ -165,9 +165,7 @@ async def lease_photograph(
     )
 
 
-@router.delete(
-    "/photographs/{photograph_id}/lease", status_code=204, responses=document_problems(400, 404, 503)
-)
+@router.delete("/photographs/{photograph_id}/lease", status_code=204, responses=PROBLEMS)
 async def release_photograph(
     data_sets: DataSetsDep,
     data_set_id: DataSetId,
@@ -178,7 +176,7 @@ async def release_photograph(
     await data_sets.write(photograph_leases.release_photograph, data_set_id, photograph_id, session)
 
 
-@router.delete("/leases", status_code=204, responses=document_problems(400, 404, 503))
+@router.delete("/leases", status_code=204, responses=PROBLEMS)
 async def release_all(
     data_sets: DataSetsDep, data_set_id: DataSetId, session: Annotated[RequiredName, Query()]
 ) -> None:

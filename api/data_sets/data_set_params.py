@@ -11,6 +11,7 @@ from api.errors import document_problems
 from api.http.body_schemas import BINARY_SCHEMA
 from api.http.components import component, get_settings
 from api.http.number_text import MAX_ID, WHOLE_NUMBER
+from api.http.roles import require_role
 from api.jobs.runner import JobRunner
 
 MAX_NUMBER = 2**31 - 1
@@ -20,7 +21,9 @@ ImportId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
 PhotographId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
 VersionNumber = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_NUMBER)]
 AfterId = Annotated[int, WHOLE_NUMBER, Query(ge=0, le=MAX_ID, description="only ids above it")]
-BODY_PROBLEMS = (400, 404, 408, 409, 413, 415, 503, 504)
+PROBLEMS = document_problems(400, 404, 503)
+BODY_PROBLEMS = document_problems(400, 404, 408, 409, 413, 415, 503, 504)
+READ, CHANGE = require_role("reviewer"), require_role("engineer")
 
 
 def describe_file(*kinds: str) -> dict[str, Any]:
@@ -28,7 +31,7 @@ def describe_file(*kinds: str) -> dict[str, Any]:
     content = {kind: {"schema": BINARY_SCHEMA} for kind in kinds}
     return {
         "response_class": Response,
-        "responses": {200: {"content": content}, **document_problems(400, 404, 503)},
+        "responses": {200: {"content": content}, **PROBLEMS},
     }
 
 

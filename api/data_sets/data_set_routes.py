@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import Connection
 from starlette.requests import Request
 
 from api.data_sets import definitions, deletion, recorded_parts
-from api.data_sets.data_set_params import BODY_PROBLEMS, DataSetId, DataSetsDep
+from api.data_sets.data_set_params import BODY_PROBLEMS, CHANGE, PROBLEMS, READ, DataSetId, DataSetsDep
 from api.data_sets.photographs import find_missing
 from api.data_sets.schemas import AddedParts, DataSet, DataSetList
 from api.errors import document_problems
@@ -17,7 +17,7 @@ from api.http.callers import author_of
 from api.http.json_body import json_body
 from api.http.number_text import MAX_ID, WHOLE_NUMBER
 from api.http.request_params import RequiredName
-from api.http.roles import require_role
+from api.http.sent_model import SentModel
 from api.record.record_params import FiltersDep, RecordDep
 from segdec.data_set_schemas import MissingPhotographs
 
@@ -26,34 +26,27 @@ router = APIRouter(prefix="/v1/data-sets", tags=["data sets"])
 MAX_DIGESTS = 1000
 MISSING_BYTES = 128 * 1024
 """Largest body that names digests."""
-READ, CHANGE = require_role("reviewer"), require_role("engineer")
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 RecordedId = Annotated[int, WHOLE_NUMBER, Field(gt=0, le=MAX_ID)]
 Classes = Annotated[list[RequiredName], Field(max_length=200)]
 
 
-class NewDataSet(BaseModel):
+class NewDataSet(SentModel):
     """A data set to create."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: RequiredName
     classes: Classes = Field([], description="of defects, in the order of their mask values 1, 2, …")
 
 
-class DataSetChange(BaseModel):
+class DataSetChange(SentModel):
     """What to change of a data set."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: RequiredName | None = Field(None, description="null: not changed")
     add_classes: Classes = Field([], description="are added at the end; a class is never removed")
 
 
-class KnownDigests(BaseModel):
+class KnownDigests(SentModel):
     """Photographs that a client could send."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     sha256: list[Digest] = Field(max_length=MAX_DIGESTS, description="of each file, hexadecimal")
 
@@ -64,16 +57,9 @@ async def list_data_sets(data_sets: DataSetsDep) -> DataSetList:
     return await data_sets.read(definitions.list_data_sets)
 
 
-@router.post(
-    "",
-    status_code=201,
-    responses=document_problems(*BODY_PROBLEMS),
-    dependencies=CHANGE,
-)
+@router.post("", status_code=201, responses=BODY_PROBLEMS, dependencies=CHANGE)
 async def create_data_set(
-    sent: Annotated[NewDataSet, json_body(NewDataSet)],
-    request: Request,
-    data_sets: DataSetsDep,
+    sent: Annotated[NewDataSet, json_body(NewDataSet)], request: Request, data_sets: DataSetsDep
 ) -> DataSet:
     """Creates an empty data set."""
     who, now = author_of(request), datetime.now(UTC)
@@ -81,17 +67,13 @@ async def create_data_set(
     return await data_sets.read(definitions.show_data_set, number)
 
 
-@router.get("/{data_set_id}", responses=document_problems(400, 404, 503), dependencies=READ)
+@router.get("/{data_set_id}", responses=PROBLEMS, dependencies=READ)
 async def show_data_set(data_sets: DataSetsDep, data_set_id: DataSetId) -> DataSet:
     """One data set with the numbers of its photographs."""
     return await data_sets.read(definitions.show_data_set, data_set_id)
 
 
-@router.patch(
-    "/{data_set_id}",
-    responses=document_problems(*BODY_PROBLEMS),
-    dependencies=CHANGE,
-)
+@router.patch("/{data_set_id}", responses=BODY_PROBLEMS, dependencies=CHANGE)
 async def change_data_set(
     sent: Annotated[DataSetChange, json_body(DataSetChange)],
     request: Request,
@@ -105,10 +87,7 @@ async def change_data_set(
 
 
 @router.delete(
-    "/{data_set_id}",
-    status_code=204,
-    responses=document_problems(400, 404, 409, 503),
-    dependencies=CHANGE,
+    "/{data_set_id}", status_code=204, responses=document_problems(400, 404, 409, 503), dependencies=CHANGE
 )
 async def delete_data_set(
     request: Request,
@@ -127,11 +106,7 @@ async def delete_data_set(
     await data_sets.delete_unused()
 
 
-@router.post(
-    "/{data_set_id}/missing",
-    responses=document_problems(*BODY_PROBLEMS),
-    dependencies=READ,
-)
+@router.post("/{data_set_id}/missing", responses=BODY_PROBLEMS, dependencies=READ)
 async def list_missing(
     sent: Annotated[KnownDigests, json_body(KnownDigests, MISSING_BYTES)],
     data_sets: DataSetsDep,

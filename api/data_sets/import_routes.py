@@ -10,7 +10,16 @@ from starlette.requests import Request
 
 from api.data_sets import imports
 from api.data_sets.archive_import import ARCHIVE, DISK_SPACE_FACTOR, ArchiveImport, ArchiveOptions
-from api.data_sets.data_set_params import DataSetId, DataSetsDep, DataSetSettingsDep, ImportId, JobsDep
+from api.data_sets.data_set_params import (
+    CHANGE,
+    PROBLEMS,
+    READ,
+    DataSetId,
+    DataSetsDep,
+    DataSetSettingsDep,
+    ImportId,
+    JobsDep,
+)
 from api.data_sets.definitions import find_data_set
 from api.data_sets.free_space import FreeSpace, no_space
 from api.data_sets.import_program import ProgramLimits
@@ -22,19 +31,14 @@ from api.http.body_schemas import BINARY_SCHEMA
 from api.http.callers import author_of
 from api.http.request_body import MAX_LENGTH_DIGITS, media_type, refuse_compressed
 from api.http.request_params import Name
-from api.http.roles import require_role
 
 router = APIRouter(prefix="/v1/data-sets/{data_set_id}", tags=["data sets"])
-READ, CHANGE = require_role("reviewer"), require_role("engineer")
 ARCHIVE_TYPES = ("application/zip", "application/x-zip-compressed", "application/octet-stream")
 MAX_SILENCE_S = 60.0
 """Longest time without a byte of the archive."""
 BUFFER_BYTES = 2**20
 BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {kind: {"schema": BINARY_SCHEMA} for kind in ARCHIVE_TYPES},
-    }
+    "requestBody": {"required": True, "content": {kind: {"schema": BINARY_SCHEMA} for kind in ARCHIVE_TYPES}}
 }
 
 
@@ -79,13 +83,13 @@ async def add_archive(
     return await data_sets.read(imports.show_import, data_set_id, number, datetime.now(UTC))
 
 
-@router.get("/imports", responses=document_problems(400, 404, 503), dependencies=READ)
+@router.get("/imports", responses=PROBLEMS, dependencies=READ)
 async def list_imports(data_sets: DataSetsDep, data_set_id: DataSetId) -> ImportList:
     """The newest imports, with what they have done so far."""
     return await data_sets.read(imports.list_imports, data_set_id, datetime.now(UTC))
 
 
-@router.get("/imports/{import_id}", responses=document_problems(400, 404, 503), dependencies=READ)
+@router.get("/imports/{import_id}", responses=PROBLEMS, dependencies=READ)
 async def show_import(data_sets: DataSetsDep, data_set_id: DataSetId, import_id: ImportId) -> DataSetImport:
     """One import."""
     return await data_sets.read(imports.show_import, data_set_id, import_id, datetime.now(UTC))

@@ -13,6 +13,9 @@ from starlette.responses import Response
 from api.data_sets import photographs
 from api.data_sets.data_set_params import (
     BODY_PROBLEMS,
+    CHANGE,
+    PROBLEMS,
+    READ,
     AfterId,
     DataSetId,
     DataSetsDep,
@@ -38,7 +41,6 @@ from api.http.callers import author_of
 from api.http.components import component
 from api.http.number_text import WHOLE_NUMBER
 from api.http.request_params import DeadlineDep, Name
-from api.http.roles import require_role
 from api.inference.memory_budget import MemoryBudget
 from api.inspecting.predict_routes import describe_photograph
 from api.inspecting.uploads import JsonImage, Upload, read_upload
@@ -49,7 +51,6 @@ from segdec.runtime.identifiers import SCHEMA_PATTERN, check_identifier
 MemoryDep = Annotated[MemoryBudget, component(MemoryBudget)]
 
 router = APIRouter(prefix="/v1/data-sets/{data_set_id}/photographs", tags=["data sets"])
-READ, CHANGE = require_role("reviewer"), require_role("engineer")
 MAX_PAGE_SIZE = 500
 PhotographName = Annotated[
     str,
@@ -64,7 +65,8 @@ PhotographName = Annotated[
     response_model=AddedPhotographAnswer,
     responses={
         200: {"model": AddedPhotographAnswer, "description": "it was there already, or had been removed"},
-        **document_problems(422, 507, *BODY_PROBLEMS),
+        **BODY_PROBLEMS,
+        **document_problems(422, 507),
     },
     openapi_extra={"requestBody": describe_photograph(JsonImage, {})},
     dependencies=CHANGE,
@@ -103,7 +105,7 @@ async def add_photograph(
     return Response(answer.model_dump_json(), status, media_type="application/json")
 
 
-@router.get("", responses=document_problems(400, 404, 503), dependencies=READ)
+@router.get("", responses=PROBLEMS, dependencies=READ)
 async def list_photographs(
     data_sets: DataSetsDep,
     data_set_id: DataSetId,
@@ -121,7 +123,7 @@ async def list_photographs(
     return await data_sets.read(photographs.list_photographs, data_set_id, filters, after, limit, now)
 
 
-@router.get("/{photograph_id}", responses=document_problems(400, 404, 503), dependencies=READ)
+@router.get("/{photograph_id}", responses=PROBLEMS, dependencies=READ)
 async def show_photograph(
     data_sets: DataSetsDep, data_set_id: DataSetId, photograph_id: PhotographId
 ) -> StoredPhotograph:
@@ -130,7 +132,7 @@ async def show_photograph(
     return await data_sets.read(photographs.show_photograph, data_set_id, photograph_id, now)
 
 
-@router.delete("/{photograph_id}", responses=document_problems(400, 404, 503), dependencies=CHANGE)
+@router.delete("/{photograph_id}", responses=PROBLEMS, dependencies=CHANGE)
 async def remove_photograph(
     request: Request, data_sets: DataSetsDep, data_set_id: DataSetId, photograph_id: PhotographId
 ) -> StoredPhotograph:

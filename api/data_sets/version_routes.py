@@ -4,51 +4,51 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from api.data_sets import versions
-from api.data_sets.data_set_params import BODY_PROBLEMS, DataSetId, DataSetsDep, VersionNumber, describe_file
+from api.data_sets.data_set_params import (
+    BODY_PROBLEMS,
+    CHANGE,
+    PROBLEMS,
+    READ,
+    DataSetId,
+    DataSetsDep,
+    VersionNumber,
+    describe_file,
+)
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.schemas import Version, VersionComparison, VersionList
 from api.data_sets.version_comparison import compare_versions
 from api.data_sets.version_export import VersionFormat, export_version
-from api.errors import document_problems
 from api.http.caching import IMMUTABLE
 from api.http.callers import author_of
 from api.http.export_limit import take_export_slot
 from api.http.json_body import json_body
 from api.http.number_text import WHOLE_NUMBER
 from api.http.request_params import Name
-from api.http.roles import require_role
+from api.http.sent_model import SentModel
 
 router = APIRouter(prefix="/v1/data-sets/{data_set_id}/versions", tags=["data sets"])
-READ, CHANGE = require_role("reviewer"), require_role("engineer")
 JSON_LINES, ZIP = "application/jsonl", "application/zip"
 QueriedVersion = Annotated[int, WHOLE_NUMBER, Query(gt=0, le=2**31 - 1)]
 
 
-class NewVersion(BaseModel):
+class NewVersion(SentModel):
     """A version to make."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     note: Name = Field("", description="what changed, or what it is for")
 
 
-@router.get("", responses=document_problems(400, 404, 503), dependencies=READ)
+@router.get("", responses=PROBLEMS, dependencies=READ)
 async def list_versions(data_sets: DataSetsDep, data_set_id: DataSetId) -> VersionList:
     """The versions of a data set, the newest first."""
     return await data_sets.read(versions.list_versions, data_set_id)
 
 
-@router.post(
-    "",
-    status_code=201,
-    responses=document_problems(*BODY_PROBLEMS),
-    dependencies=CHANGE,
-)
+@router.post("", status_code=201, responses=BODY_PROBLEMS, dependencies=CHANGE)
 async def create_version(
     sent: Annotated[NewVersion, json_body(NewVersion)],
     request: Request,
@@ -64,7 +64,7 @@ async def create_version(
     return await data_sets.read(versions.show_version, data_set_id, number)
 
 
-@router.get("/compare", responses=document_problems(400, 404, 503), dependencies=READ)
+@router.get("/compare", responses=PROBLEMS, dependencies=READ)
 async def compare(
     data_sets: DataSetsDep,
     data_set_id: DataSetId,
@@ -76,7 +76,7 @@ async def compare(
     return await data_sets.decode(lambda: compare_versions(*manifests))
 
 
-@router.get("/{number}", responses=document_problems(400, 404, 503), dependencies=READ)
+@router.get("/{number}", responses=PROBLEMS, dependencies=READ)
 async def show_version(data_sets: DataSetsDep, data_set_id: DataSetId, number: VersionNumber) -> Version:
     """One version."""
     return await data_sets.read(versions.show_version, data_set_id, number)
@@ -104,11 +104,7 @@ async def show_file(
     return Response(content, headers=headers, media_type=f"image/{row['format']}")
 
 
-@router.get(
-    "/{number}/export",
-    dependencies=[*READ, Depends(take_export_slot)],
-    **describe_file(ZIP),
-)
+@router.get("/{number}/export", dependencies=[*READ, Depends(take_export_slot)], **describe_file(ZIP))
 async def export(
     data_sets: DataSetsDep,
     data_set_id: DataSetId,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import cv2
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from api.data_sets.data_set_params import BODY_PROBLEMS, DataSetId, DataSetsDep, PhotographId
 from api.data_sets.photographs import find_photograph
@@ -16,6 +16,7 @@ from api.http.components import component
 from api.http.json_body import json_body
 from api.http.request_params import DeadlineDep
 from api.http.roles import require_role
+from api.http.sent_model import SentModel
 from api.inference.memory_budget import MemoryBudget
 from api.labelling.clicks import MAX_CLICKS, Click
 from api.labelling.open_photographs import OpenPhotographs, Segmenter
@@ -31,28 +32,21 @@ router = APIRouter(
 Coordinate = Annotated[int, Field(ge=0, lt=MAX_PIXEL_LIMIT, strict=True)]
 
 
-class SentClick(BaseModel):
+class SentClick(SentModel):
     """A click on a pixel of the upright photograph."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     x: Coordinate = Field(description="px from the left")
     y: Coordinate = Field(description="px from the top")
     is_defect: bool = Field(description="whether the pixel is part of the defect")
 
 
-class SentClicks(BaseModel):
+class SentClicks(SentModel):
     """All clicks on a defect."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     clicks: list[SentClick] = Field(min_length=1, max_length=MAX_CLICKS, description="in their order")
 
 
-@router.post(
-    "/segment",
-    responses=document_problems(422, *BODY_PROBLEMS),
-)
+@router.post("/segment", responses={**BODY_PROBLEMS, **document_problems(422)})
 async def segment(
     sent: Annotated[SentClicks, json_body(SentClicks)],
     memory: Annotated[MemoryBudget, component(MemoryBudget)],

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from api.data_sets.data_set_params import BODY_PROBLEMS, CHANGE, PROBLEMS, READ
 from api.errors import RequestError, document_problems
 from api.http.body_schemas import BINARY_SCHEMA
 from api.http.caching import REVALIDATED
@@ -15,7 +16,6 @@ from api.http.callers import author_of
 from api.http.json_body import json_body
 from api.http.middleware.access import caller_fields
 from api.http.number_text import MAX_ID, WHOLE_NUMBER
-from api.http.roles import require_role
 from api.inspecting.dependencies import ServiceDep
 from api.inspecting.model_report_routes import HEADERS
 from api.training import job_view, jobs
@@ -33,7 +33,7 @@ from api.training.schemas import (
     TrainingJobPage,
     TrainingWorkerList,
 )
-from api.training.training_params import BODY_PROBLEMS, JobId, TrainingDep
+from api.training.training_params import JobId, TrainingDep
 from api.training.training_store import TrainingStore
 from segdec.schemas import ReloadAnswer
 
@@ -42,8 +42,7 @@ router = APIRouter(prefix="/v1/training", tags=["training"])
 MAX_PAGE_SIZE, MAX_EVENTS = 200, 1000
 REPORT, PREDICTIONS = "report.html", "predictions.csv"
 QueriedJob = Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_ID, description="id of a finished job")]
-READ, CHANGE = require_role("reviewer"), require_role("engineer")
-PROBLEMS = document_problems(400, 404, 503)
+CHANGE_PROBLEMS = document_problems(400, 404, 409, 503)
 
 
 @router.get("/jobs", responses=PROBLEMS, dependencies=READ)
@@ -59,12 +58,7 @@ async def list_jobs(
     return await training.read(job_view.list_jobs, state, before, limit, datetime.now(UTC))
 
 
-@router.post(
-    "/jobs",
-    status_code=201,
-    responses=document_problems(*BODY_PROBLEMS),
-    dependencies=CHANGE,
-)
+@router.post("/jobs", status_code=201, responses=BODY_PROBLEMS, dependencies=CHANGE)
 async def create_job(
     sent: Annotated[NewTrainingJob, json_body(NewTrainingJob)],
     request: Request,
@@ -88,12 +82,7 @@ async def _show(training: TrainingStore, job_id: int) -> TrainingJob:
     return await training.read(job_view.show_job, job_id, datetime.now(UTC))
 
 
-@router.delete(
-    "/jobs/{job_id}",
-    status_code=204,
-    responses=document_problems(400, 404, 409, 503),
-    dependencies=CHANGE,
-)
+@router.delete("/jobs/{job_id}", status_code=204, responses=CHANGE_PROBLEMS, dependencies=CHANGE)
 async def delete_job(request: Request, service: ServiceDep, training: TrainingDep, job_id: JobId) -> None:
     """Deletes a job that has ended, with its log, checkpoint, model and report. A model that was put into the
     folder of models stays there.
@@ -138,7 +127,7 @@ async def show_report(training: TrainingDep, job_id: JobId) -> HTMLResponse:
     return HTMLResponse(await _read_result(training, job_id, REPORT, "no_report"), headers=HEADERS)
 
 
-@router.get("/comparison", responses=document_problems(400, 404, 409, 503), dependencies=READ)
+@router.get("/comparison", responses=CHANGE_PROBLEMS, dependencies=READ)
 async def compare_jobs(training: TrainingDep, first: QueriedJob, second: QueriedJob) -> ResultComparison:
     """Compares two finished trainings on the photographs that both were measured on."""
     files = [
@@ -156,21 +145,21 @@ async def _read_result(training: TrainingStore, job_id: int, name: str, code: st
     return b"".join([await training.read_chunk(bytes.fromhex(chunk)) for chunk in files[name].chunks])
 
 
-@router.post("/jobs/{job_id}/cancel", responses=document_problems(400, 404, 409, 503), dependencies=CHANGE)
+@router.post("/jobs/{job_id}/cancel", responses=CHANGE_PROBLEMS, dependencies=CHANGE)
 async def cancel_job(request: Request, training: TrainingDep, job_id: JobId) -> TrainingJob:
     """Cancels a job; a worker that has it ends within seconds."""
     await training.write(jobs.cancel_job, job_id, author_of(request), datetime.now(UTC))
     return await _show(training, job_id)
 
 
-@router.post("/jobs/{job_id}/stop", responses=document_problems(400, 404, 409, 503), dependencies=CHANGE)
+@router.post("/jobs/{job_id}/stop", responses=CHANGE_PROBLEMS, dependencies=CHANGE)
 async def stop_job(request: Request, training: TrainingDep, job_id: JobId) -> TrainingJob:
     """Ends the training with the best weights so far; they are evaluated, and the model is uploaded."""
     await training.write(jobs.stop_job, job_id, author_of(request), datetime.now(UTC))
     return await _show(training, job_id)
 
 
-@router.post("/jobs/{job_id}/continue", responses=document_problems(400, 404, 409, 503), dependencies=CHANGE)
+@router.post("/jobs/{job_id}/continue", responses=CHANGE_PROBLEMS, dependencies=CHANGE)
 async def continue_job(request: Request, training: TrainingDep, job_id: JobId) -> TrainingJob:
     """Queues a failed job again, after its cause was corrected; it continues from its last checkpoint."""
     await training.write(jobs.continue_job, job_id, author_of(request), datetime.now(UTC))

@@ -4,22 +4,30 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.data_sets.data_set_params import BODY_PROBLEMS, DataSetId, DataSetsDep, PhotographId, describe_file
+from api.data_sets.data_set_params import (
+    BODY_PROBLEMS,
+    CHANGE,
+    PROBLEMS,
+    READ,
+    DataSetId,
+    DataSetsDep,
+    PhotographId,
+    describe_file,
+)
 from api.data_sets.job_schemas import ProposalRun, ProposingModelList
 from api.data_sets.proposal_start import ProposalStarter
 from api.data_sets.proposals import find_proposed_mask, show_run
-from api.errors import document_problems
 from api.http.caching import PNG, REVALIDATED
 from api.http.callers import author_of
 from api.http.components import component
 from api.http.json_body import json_body
 from api.http.number_text import MAX_ID
 from api.http.request_params import RequiredName
-from api.http.roles import require_role
+from api.http.sent_model import SentModel
 from api.inspecting.dependencies import ServiceDep
 from api.training import proposals_after_training
 from api.training.proposal_orders import show_training
@@ -31,13 +39,10 @@ from segdec.training_schemas import MAX_MINUTES
 router = APIRouter(prefix="/v1/data-sets/{data_set_id}", tags=["data sets"])
 DEFAULT_MINUTES = 2.0
 """Of a training for proposals."""
-READ, CHANGE = require_role("reviewer"), require_role("engineer")
 
 
-class AskedProposals(BaseModel):
+class AskedProposals(SentModel):
     """Which model proposes; all null: that of the data set's newest finished training, else the default."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: RequiredName | None = Field(None, description="name of a served model; null: the default one")
     version: RequiredName | None = Field(None, description="version or label; null: the stable one")
@@ -50,22 +55,15 @@ class AskedProposals(BaseModel):
     )
 
 
-class AskedTraining(BaseModel):
+class AskedTraining(SentModel):
     """A training for proposals."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     minutes: float = Field(
         DEFAULT_MINUTES, gt=0, le=MAX_MINUTES, allow_inf_nan=False, strict=True, description="its time limit"
     )
 
 
-@router.post(
-    "/proposals",
-    status_code=202,
-    responses=document_problems(*BODY_PROBLEMS),
-    dependencies=CHANGE,
-)
+@router.post("/proposals", status_code=202, responses=BODY_PROBLEMS, dependencies=CHANGE)
 async def start_proposals(
     asked: Annotated[AskedProposals, json_body(AskedProposals)],
     request: Request,
@@ -84,7 +82,7 @@ async def start_proposals(
     return started
 
 
-@router.get("/proposals/models", responses=document_problems(400, 404, 503), dependencies=READ)
+@router.get("/proposals/models", responses=PROBLEMS, dependencies=READ)
 async def list_proposing_models(
     service: ServiceDep, training: TrainingDep, data_set_id: DataSetId
 ) -> ProposingModelList:
@@ -92,18 +90,13 @@ async def list_proposing_models(
     return ProposingModelList(models=await list_choices(service, training, data_set_id))
 
 
-@router.get("/proposals", responses=document_problems(400, 404, 503), dependencies=READ)
+@router.get("/proposals", responses=PROBLEMS, dependencies=READ)
 async def get_proposals(data_sets: DataSetsDep, data_set_id: DataSetId) -> ProposalRun | None:
     """The latest run, with what it has done so far; null if there is none."""
     return await data_sets.read(show_run, data_set_id, datetime.now(UTC))
 
 
-@router.post(
-    "/proposals/training",
-    status_code=202,
-    responses=document_problems(*BODY_PROBLEMS),
-    dependencies=CHANGE,
-)
+@router.post("/proposals/training", status_code=202, responses=BODY_PROBLEMS, dependencies=CHANGE)
 async def train_and_propose(
     asked: Annotated[AskedTraining, json_body(AskedTraining)],
     request: Request,
@@ -120,7 +113,7 @@ async def train_and_propose(
     return await training.read(show_training, data_set_id)
 
 
-@router.get("/proposals/training", responses=document_problems(400, 404, 503), dependencies=READ)
+@router.get("/proposals/training", responses=PROBLEMS, dependencies=READ)
 async def get_proposal_training(training: TrainingDep, data_set_id: DataSetId) -> ProposalTraining:
     """Whether the labels suffice for a training, and what became of the latest one for proposals."""
     return await training.read(show_training, data_set_id)

@@ -8,7 +8,6 @@ from api.http.components import component
 from api.http.number_text import MAX_ID, WHOLE_NUMBER
 from api.training.training_store import TrainingStore
 
-BODY_PROBLEMS = (400, 404, 408, 409, 413, 415, 503, 504)
 DIGEST_PATTERN = "^[0-9a-f]{64}$"
 JobId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
 DigestPath = Annotated[str, Path(pattern=DIGEST_PATTERN, description="SHA-256, hexadecimal")]

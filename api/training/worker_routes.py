@@ -4,15 +4,15 @@ import struct
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.data_sets.data_set_params import DataSetsDep
+from api.data_sets.data_set_params import BODY_PROBLEMS, DataSetsDep
 from api.data_sets.versions import find_version, lists_file
 from api.errors import RequestError, document_problems
 from api.http.body_receiver import BodiesDep
@@ -21,18 +21,12 @@ from api.http.json_body import json_body
 from api.http.request_body import read_body
 from api.http.request_params import DeadlineDep, RequiredName
 from api.http.roles import require_role
+from api.http.sent_model import SentModel
 from api.training import file_sets, leases
 from api.training.job_events import NewEvent
 from api.training.jobs import change_job
 from api.training.schemas import EventKind
-from api.training.training_params import (
-    BODY_PROBLEMS,
-    DIGEST_PATTERN,
-    DigestPath,
-    JobId,
-    LeaseHeader,
-    TrainingDep,
-)
+from api.training.training_params import DIGEST_PATTERN, DigestPath, JobId, LeaseHeader, TrainingDep
 from api.training.training_store import NewChunk
 from api.training.workers import Worker
 from segdec import __version__
@@ -57,7 +51,6 @@ Digest = Annotated[str, Field(pattern=DIGEST_PATTERN)]
 Text = Annotated[str, Field(max_length=2000)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Facts = dict[Annotated[str, Field(max_length=100)], Any]
-JSON_PROBLEMS = document_problems(*BODY_PROBLEMS)
 FILE: dict[str, Any] = {
     "response_class": Response,
     "responses": {
@@ -70,16 +63,7 @@ BODY: dict[str, Any] = {
 }
 
 
-SentKind = TypeVar("SentKind", bound="Sent")
-
-
-class Sent(BaseModel):
-    """Base of what workers send."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class WorkerFacts(Sent):
+class WorkerFacts(SentModel):
     """A worker that asks for a job."""
 
     name: RequiredName
@@ -92,14 +76,14 @@ class WorkerFacts(Sent):
     )
 
 
-class SentEvent(Sent):
+class SentEvent(SentModel):
     """A record of the training's log, or lines that it printed."""
 
     kind: Literal["metrics", "output"]
     content: dict[str, Number | Text | None] | list[Text] = Field(max_length=200)
 
 
-class Heartbeat(Sent):
+class Heartbeat(SentModel):
     """A sign of life of a worker."""
 
     is_training: bool = Field(description="false: it fetches data")
@@ -107,33 +91,33 @@ class Heartbeat(Sent):
     events: list[SentEvent] = Field([], max_length=MAX_EVENTS)
 
 
-class NamedChunks(Sent):
+class NamedChunks(SentModel):
     """Chunks that a worker wants to send."""
 
     sha256: list[Digest] = Field(max_length=file_sets.MAX_CHUNKS)
 
 
-class FileInChunks(Sent):
+class FileInChunks(SentModel):
     """A file: its path and the digests of its chunks, in order."""
 
     path: Annotated[str, Field(min_length=1, max_length=file_sets.MAX_PATH)]
     chunks: list[Digest] = Field(min_length=1, max_length=file_sets.MAX_CHUNKS)
 
 
-class SentCheckpoint(Sent):
+class SentCheckpoint(SentModel):
     """A checkpoint whose chunks are stored."""
 
     files: list[FileInChunks] = Field(min_length=1, max_length=file_sets.MAX_FILES)
     position: RequiredName = Field(description="of the training, for people")
 
 
-class SentResult(Sent):
+class SentResult(SentModel):
     """A result whose chunks are stored: `model/…`, `report.html` and `metrics.json`."""
 
     files: list[FileInChunks] = Field(min_length=1, max_length=file_sets.MAX_FILES)
 
 
-class LeaseEnd(Sent):
+class LeaseEnd(SentModel):
     """How a lease ends."""
 
     outcome: leases.Outcome
@@ -171,11 +155,9 @@ class LeasedRequest:
 LeasedRequestDep = Annotated[LeasedRequest, Depends()]
 
 
-@router.post("/lease", responses=JSON_PROBLEMS)
+@router.post("/lease", responses=BODY_PROBLEMS)
 async def lease_job(
-    sent: Annotated[WorkerFacts, json_body(WorkerFacts)],
-    request: Request,
-    training: TrainingDep,
+    sent: Annotated[WorkerFacts, json_body(WorkerFacts)], request: Request, training: TrainingDep
 ) -> Lease:
     """Leases the oldest job that waits, one at a time to a worker; each heartbeat renews the lease. A worker
     with an address waits with others until they get a joint job together.
@@ -189,7 +171,7 @@ async def lease_job(
     raise RequestError(409, leased.code, leased.text)
 
 
-@router.post("/jobs/{job_id}/heartbeat", responses=JSON_PROBLEMS)
+@router.post("/jobs/{job_id}/heartbeat", responses=BODY_PROBLEMS)
 async def renew_lease(
     sent: Annotated[Heartbeat, json_body(Heartbeat, MAX_EVENT_BYTES)], leased: LeasedRequestDep
 ) -> HeartbeatAnswer:
@@ -205,7 +187,7 @@ def _kind(event: SentEvent) -> EventKind:
     return event.kind
 
 
-@router.post("/jobs/{job_id}/end", responses=JSON_PROBLEMS)
+@router.post("/jobs/{job_id}/end", responses=BODY_PROBLEMS)
 async def end_lease(
     sent: Annotated[LeaseEnd, json_body(LeaseEnd, MAX_EVENT_BYTES)], leased: LeasedRequestDep
 ) -> HeartbeatAnswer:
@@ -250,7 +232,7 @@ def _find_manifest(connection: Connection, job_id: int, lease: str) -> bytes:
 # === Checkpoints and results ===
 
 
-@router.post("/jobs/{job_id}/chunks/missing", responses=JSON_PROBLEMS)
+@router.post("/jobs/{job_id}/chunks/missing", responses=BODY_PROBLEMS)
 async def find_missing_chunks(
     sent: Annotated[NamedChunks, json_body(NamedChunks, MAX_LIST_BYTES)], leased: LeasedRequestDep
 ) -> MissingChunks:
@@ -260,7 +242,7 @@ async def find_missing_chunks(
     return MissingChunks(missing=[one.hex() for one in missing])
 
 
-@router.put("/jobs/{job_id}/chunks/{sha256}", responses=JSON_PROBLEMS, openapi_extra=BODY)
+@router.put("/jobs/{job_id}/chunks/{sha256}", responses=BODY_PROBLEMS, openapi_extra=BODY)
 async def store_chunk(leased: LeasedRequestDep, sha256: DigestPath) -> MissingChunks:
     """Stores a chunk of at most 4 MiB."""
     chunk = NewChunk(await leased.read_bytes(file_sets.MAX_CHUNK), datetime.now(UTC), leased.key)
@@ -284,7 +266,7 @@ async def read_chunk(
     return _binary(await training.read_chunk(digest))
 
 
-@router.put("/jobs/{job_id}/checkpoint", responses=JSON_PROBLEMS)
+@router.put("/jobs/{job_id}/checkpoint", responses=BODY_PROBLEMS)
 async def store_checkpoint(
     sent: Annotated[SentCheckpoint, json_body(SentCheckpoint, MAX_LIST_BYTES)], leased: LeasedRequestDep
 ) -> MissingChunks:
@@ -302,7 +284,7 @@ async def store_checkpoint(
     return MissingChunks(missing=[])
 
 
-@router.put("/jobs/{job_id}/result", responses=JSON_PROBLEMS)
+@router.put("/jobs/{job_id}/result", responses=BODY_PROBLEMS)
 async def store_result(
     sent: Annotated[SentResult, json_body(SentResult, MAX_LIST_BYTES)], leased: LeasedRequestDep
 ) -> MissingChunks:
@@ -317,7 +299,7 @@ async def store_result(
     return MissingChunks(missing=[])
 
 
-@router.put("/jobs/{job_id}/panel", responses=JSON_PROBLEMS, openapi_extra=BODY)
+@router.put("/jobs/{job_id}/panel", responses=BODY_PROBLEMS, openapi_extra=BODY)
 async def store_panel(leased: LeasedRequestDep) -> MissingChunks:
     """Stores the latest picture of predictions, a PNG of at most 8 MiB."""
     picture = await leased.read_bytes(MAX_PANEL)
