@@ -18,6 +18,25 @@ SettingText = Annotated[
 ]
 
 
+ADDRESS = r"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}$"
+"""`host:port`."""
+
+
+class WorkerIdentity(BaseModel):
+    """A worker that asks for a job."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: SettingText
+    version: SettingText = Field(description="of the product")
+    machine: dict[SettingText, Annotated[str, Field(max_length=200)]] = Field(
+        {}, max_length=20, description="system, processors, GPUs"
+    )
+    address: Annotated[str, Field(max_length=260, pattern=ADDRESS)] | None = Field(
+        None, description="`host:port` at which other workers reach its trainings; null: no joint jobs"
+    )
+
+
 class OrderedSettings(BaseModel):
     """The settings in the order of a job; null: those of an earlier job, or chosen by the training."""
 

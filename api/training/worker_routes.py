@@ -25,12 +25,11 @@ from api.http.sent_model import SentModel
 from api.training import file_sets, leases
 from api.training.job_events import NewEvent
 from api.training.jobs import change_job
-from api.training.schemas import EventKind
 from api.training.training_params import DIGEST_PATTERN, DigestPath, JobId, LeaseHeader, TrainingDep
 from api.training.training_store import NewChunk
 from api.training.workers import Worker
 from segdec import __version__
-from segdec.training_schemas import HeartbeatAnswer, Lease, MissingChunks, SentFile
+from segdec.training_schemas import HeartbeatAnswer, Lease, MissingChunks, SentFile, WorkerIdentity
 
 router = APIRouter(
     prefix="/v1/training/worker", tags=["training workers"], dependencies=require_role("train")
@@ -45,8 +44,6 @@ MAX_LIST_BYTES = 2 * 1024**2
 MAX_EVENTS = 100
 MAX_EVENT_BYTES = 256 * 1024
 """Largest heartbeat."""
-ADDRESS = r"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}$"
-"""`host:port`."""
 Digest = Annotated[str, Field(pattern=DIGEST_PATTERN)]
 Text = Annotated[str, Field(max_length=2000)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -61,19 +58,6 @@ FILE: dict[str, Any] = {
 BODY: dict[str, Any] = {
     "requestBody": {"required": True, "content": {"application/octet-stream": {"schema": BINARY_SCHEMA}}}
 }
-
-
-class WorkerFacts(SentModel):
-    """A worker that asks for a job."""
-
-    name: RequiredName
-    version: RequiredName = Field(description="of the product")
-    machine: dict[RequiredName, Annotated[str, Field(max_length=200)]] = Field(
-        {}, max_length=20, description="system, processors, GPUs"
-    )
-    address: Annotated[str, Field(max_length=260, pattern=ADDRESS)] | None = Field(
-        None, description="`host:port` at which other workers reach its trainings; null: no joint jobs"
-    )
 
 
 class SentEvent(SentModel):
@@ -97,7 +81,7 @@ class NamedChunks(SentModel):
     sha256: list[Digest] = Field(max_length=file_sets.MAX_CHUNKS)
 
 
-class FileInChunks(SentModel):
+class FileInChunks(SentModel, SentFile):
     """A file: its path and the digests of its chunks, in order."""
 
     path: Annotated[str, Field(min_length=1, max_length=file_sets.MAX_PATH)]
@@ -157,7 +141,7 @@ LeasedRequestDep = Annotated[LeasedRequest, Depends()]
 
 @router.post("/lease", responses=BODY_PROBLEMS)
 async def lease_job(
-    sent: Annotated[WorkerFacts, json_body(WorkerFacts)], request: Request, training: TrainingDep
+    sent: Annotated[WorkerIdentity, json_body(WorkerIdentity)], request: Request, training: TrainingDep
 ) -> Lease:
     """Leases the oldest job that waits, one at a time to a worker; each heartbeat renews the lease. A worker
     with an address waits with others until they get a joint job together.
@@ -176,15 +160,11 @@ async def renew_lease(
     sent: Annotated[Heartbeat, json_body(Heartbeat, MAX_EVENT_BYTES)], leased: LeasedRequestDep
 ) -> HeartbeatAnswer:
     """Renews the lease and stores the progress; the answer says whether to continue."""
-    events = [NewEvent(_kind(event), event.content) for event in sent.events]
+    events = [NewEvent(event.kind, event.content) for event in sent.events]
     report = leases.Report(sent.is_training, sent.progress, events)
     return await leased.training.write(
         leases.renew_lease, leased.job_id, leased.lease, report, datetime.now(UTC)
     )
-
-
-def _kind(event: SentEvent) -> EventKind:
-    return event.kind
 
 
 @router.post("/jobs/{job_id}/end", responses=BODY_PROBLEMS)
@@ -271,11 +251,12 @@ async def store_checkpoint(
     sent: Annotated[SentCheckpoint, json_body(SentCheckpoint, MAX_LIST_BYTES)], leased: LeasedRequestDep
 ) -> MissingChunks:
     """Replaces the checkpoint of the job."""
-    files, now = _checked(sent.files), datetime.now(UTC)
+    file_sets.check_files(sent.files)
+    now = datetime.now(UTC)
 
     def store(connection: Connection) -> None:
         leased.check_lease(connection)
-        file_sets.store_files(connection, leased.job_id, "checkpoint", files)
+        file_sets.store_files(connection, leased.job_id, "checkpoint", sent.files)
         described = file_sets.describe_checkpoint(sent.position, __version__, now)
         change_job(connection, leased.job_id, checkpoint=described, attempts=0)
 
@@ -289,11 +270,11 @@ async def store_result(
     sent: Annotated[SentResult, json_body(SentResult, MAX_LIST_BYTES)], leased: LeasedRequestDep
 ) -> MissingChunks:
     """Stores the model and the report of the job; `end` with the outcome `done` follows."""
-    files = _checked(sent.files)
+    file_sets.check_files(sent.files)
 
     def store(connection: Connection) -> None:
         leased.check_lease(connection)
-        file_sets.store_files(connection, leased.job_id, "result", files)
+        file_sets.store_files(connection, leased.job_id, "result", sent.files)
 
     await leased.training.write(store)
     return MissingChunks(missing=[])
@@ -316,12 +297,6 @@ async def store_panel(leased: LeasedRequestDep) -> MissingChunks:
 
     await leased.training.write(store)
     return MissingChunks(missing=[])
-
-
-def _checked(files: list[FileInChunks]) -> list[SentFile]:
-    sent = [SentFile(path=file.path, chunks=file.chunks) for file in files]
-    file_sets.check_files(sent)
-    return sent
 
 
 def _binary(content: bytes) -> Response:

@@ -12,14 +12,16 @@ from playwright.sync_api import expect
 
 from segdec import __version__
 from segdec.images import encode_png
-from segdec.training_schemas import LeasedJob
+from segdec.training_schemas import LeasedJob, WorkerIdentity
 from tests.browser.conftest import contrast, serving
 from tests.browser.german_page import check_german
 from training.worker.file_sets import upload_files
-from training.worker.service_connection import ServiceConnection, WorkerIdentity
+from training.worker.service_connection import ServiceConnection
 
 KEY = "of-a-worker"
-IDENTITY = WorkerIdentity("gpu-1", __version__, {"system": "Linux", "cpus": "16", "gpus": "2"})
+IDENTITY = WorkerIdentity(
+    name="gpu-1", version=__version__, machine={"system": "Linux", "cpus": "16", "gpus": "2"}
+)
 MISSED = "On 80 test photographs it misses 6 of 40 defective ones and rejects 0 of 40 good ones."
 ADVICE = "Add photographs of 'scratch', or check their labels."
 RATING = {"level": "weak", "reason": MISSED, "advice": [ADVICE]}

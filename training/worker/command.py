@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from pydantic import ValidationError
+
 from segdec import __version__
 from segdec.artifact.signatures import read_private_key
+from segdec.config import config_error
 from segdec.errors import ConfigError, ServiceError
 from segdec.runtime.files import folder_lock
-from segdec.training_schemas import LeasedJob
+from segdec.training_schemas import LeasedJob, WorkerIdentity
 from training.distribution.cluster import find_address_problem
 from training.worker.job_run import JobRun, WorkerStoppedError
-from training.worker.service_connection import ServiceConnection, WorkerIdentity, is_temporary
+from training.worker.service_connection import ServiceConnection, is_temporary
 from training.worker.trainer_process import fit_command
 
 IDLE_S = 5.0
@@ -60,9 +63,7 @@ def work(options: WorkerOptions, make_command: Callable[[LeasedJob], Sequence[st
         ServiceError: If the service refuses the worker: its key or its version.
         WorkerDiskFullError: If the disk is full.
     """
-    identity = WorkerIdentity(
-        options.name or socket.gethostname(), __version__, describe_machine(), _check(options.address)
-    )
+    identity = _identify(options)
     signing_key = None if options.signing_key is None else read_private_key(options.signing_key)
     service = ServiceConnection(options.url, _read_key(options.key_file), verify=options.ca_file or True)
     folder = options.folder.absolute()
@@ -102,10 +103,14 @@ def _lease(service: ServiceConnection, identity: WorkerIdentity) -> tuple[Leased
     return lease.job, lease.reason
 
 
-def _check(address: str | None) -> str | None:
+def _identify(options: WorkerOptions) -> WorkerIdentity:
+    name, address = options.name or socket.gethostname(), options.address
     if address is not None and (problem := find_address_problem(address)):
         raise ConfigError(f"The address {address!r} of --address {problem}")
-    return address
+    try:
+        return WorkerIdentity(name=name, version=__version__, machine=describe_machine(), address=address)
+    except ValidationError as error:
+        raise config_error(error, WorkerIdentity) from error
 
 
 def _wait(stop: _StopSignal) -> None:

@@ -3,7 +3,6 @@
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -14,7 +13,14 @@ from segdec.client.connection import connection_options
 from segdec.client.replies import REQUEST_ID, Reply, response_reader
 from segdec.client.retries import RetryPolicy
 from segdec.errors import ServiceError
-from segdec.training_schemas import HeartbeatAnswer, Lease, LeasedJob, MissingChunks, SentFile
+from segdec.training_schemas import (
+    HeartbeatAnswer,
+    Lease,
+    LeasedJob,
+    MissingChunks,
+    SentFile,
+    WorkerIdentity,
+)
 
 TIMEOUT_S = 60.0
 RETRIES = 3
@@ -37,16 +43,6 @@ class _Nothing(BaseModel):
 
 class LeaseLostError(Exception):
     """The job has another worker, or has ended."""
-
-
-@dataclass(frozen=True)
-class WorkerIdentity:
-    """What a worker tells about itself."""
-
-    name: str
-    version: str
-    machine: Mapping[str, str]
-    address: str | None = None
 
 
 class ServiceConnection:
@@ -87,8 +83,7 @@ class ServiceConnection:
 
     def ask_for_job(self, worker: WorkerIdentity) -> Lease:
         """Leases a job, or returns why there is none."""
-        body = {"name": worker.name, "version": worker.version, "machine": dict(worker.machine)}
-        body |= {} if worker.address is None else {"address": worker.address}
+        body = worker.model_dump(exclude_none=True)
         return self._send("POST", f"{WORKER}/lease", Lease, json=body)
 
     def heartbeat(

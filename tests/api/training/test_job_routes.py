@@ -11,15 +11,15 @@ from api.training import chunk_limits
 from segdec import __version__
 from segdec.errors import ServiceError
 from segdec.images import decode_image, encode_png
-from segdec.training_schemas import SentFile
+from segdec.training_schemas import SentFile, WorkerIdentity
 from tests.api.conftest import problem
 from tests.api.training.training_service import JOBS, TRAIN_KEY, TrainingService
 from training.worker.data_folder import fetch_data
 from training.worker.file_sets import download_files, upload_files
-from training.worker.service_connection import LeaseLostError, WorkerIdentity, is_temporary
+from training.worker.service_connection import LeaseLostError, is_temporary
 
 WORKER = "/v1/training/worker"
-IDENTITY = WorkerIdentity("gpu-1", __version__, {"gpus": "1"})
+IDENTITY = WorkerIdentity(name="gpu-1", version=__version__, machine={"gpus": "1"})
 KEY = {"X-API-Key": TRAIN_KEY}
 PANEL = encode_png(np.zeros((2, 2), np.uint8))
 HUGE_PANEL = PANEL[:16] + struct.pack(">II", 100_000, 100_000) + PANEL[24:]
@@ -220,7 +220,7 @@ def test_the_end_of_a_job_shows_its_report_and_picture(service, leased, tmp_path
 def test_a_worker_of_another_version_is_refused(service, leased):
     worker, _ = leased
     with pytest.raises(ServiceError, match=r"The worker has version '0\.0\.1', the service") as refusal:
-        worker.lease(WorkerIdentity("old", "0.0.1", {}))
+        worker.lease(WorkerIdentity(name="old", version="0.0.1"))
     assert (refusal.value.status, refusal.value.code) == (409, "worker_version")
     old = next(one for one in service.get("/v1/training/workers").json()["workers"] if one["name"] == "old")
     assert "Install the version of the service" in old["problem"]
@@ -239,7 +239,9 @@ def test_a_hostile_address_of_a_worker_is_rejected(service, address):
 def test_a_job_for_two_machines(service, leased):
     worker, other = leased
     worker.end(other, "cancelled", "")
-    a, b = (WorkerIdentity(f"gpu-{name}", __version__, {}, f"gpu-{name}:2222") for name in "ab")
+    a, b = (
+        IDENTITY.model_copy(update={"name": f"gpu-{name}", "address": f"gpu-{name}:2222"}) for name in "ab"
+    )
     assert (worker.ask_for_job(a).job, worker.ask_for_job(b).job) == (None, None)
     job_id = service.order(service.data_set, machines=2)
     waiting = worker.ask_for_job(b)

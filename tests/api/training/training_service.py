@@ -15,10 +15,11 @@ from api.data_sets.versions import create_version, take_snapshot
 from api.settings import Settings
 from segdec import __version__
 from segdec.annotation_content import AnnotationContent
+from segdec.training_schemas import WorkerIdentity
 from tests.api.data_sets.filled_data_set import CLASSES, NOW, mask_of, photograph_file
 from tests.api.engineer_client import EngineerClient
 from training.worker.file_sets import upload_files
-from training.worker.service_connection import ServiceConnection, WorkerIdentity
+from training.worker.service_connection import ServiceConnection
 
 TRAIN_KEY = "of-a-worker"
 JOBS = "/v1/training/jobs"
@@ -85,7 +86,7 @@ class TrainingService(EngineerClient):
     def send_model(self, folder, damage=False):
         """Leases the oldest job and uploads the model in `folder` as its result."""
         with self.connect() as worker:
-            job = worker.lease(WorkerIdentity("gpu-1", __version__, {}))
+            job = worker.lease(WorkerIdentity(name="gpu-1", version=__version__))
             copy = self.app.state.settings.record_folder.parent / f"result-{job.id}"
             shutil.copytree(folder, copy / "model")
             if damage:

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from segdec import __version__
+from segdec.training_schemas import WorkerIdentity
 from tests.api.training.training_service import TRAIN_KEY, TrainingService
 from training.worker import job_run
 from training.worker.job_run import JobRun
-from training.worker.service_connection import WorkerIdentity
 
-IDENTITY = WorkerIdentity("gpu-1", __version__, {})
+IDENTITY = WorkerIdentity(name="gpu-1", version=__version__)
 ROOT = Path(__file__).parents[3]
 
 
@@ -49,7 +49,10 @@ def begin_group(service):
     """Returns a job for two machines as its chief and the other member have leased it."""
 
     def begin():
-        identities = [WorkerIdentity(f"gpu-{name}", __version__, {}, f"gpu-{name}:2222") for name in "ab"]
+        identities = [
+            WorkerIdentity(name=f"gpu-{name}", version=__version__, address=f"gpu-{name}:2222")
+            for name in "ab"
+        ]
         with service.connect() as worker:
             for identity in identities:
                 worker.lease(identity)
