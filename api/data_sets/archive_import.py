@@ -16,7 +16,7 @@ from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.definitions import change_data_set, classes_of, find_data_set
 from api.data_sets.free_space import FreeSpace
 from api.data_sets.import_program import ProgramLimits, run_datasets
-from api.data_sets.imports import IMPORT
+from api.data_sets.imports import IMPORT_JOBS
 from api.data_sets.job_schemas import ImportProblem, ImportProgress, ImportResult
 from api.data_sets.photographs import add_photograph, find_photograph
 from api.jobs.stored_jobs import start_job
@@ -57,7 +57,7 @@ class ArchiveImport:
     `folder` contains the archive, `ARCHIVE`; everything else is written there. `who` sent the archive `name`.
     """
 
-    kind = IMPORT
+    kind = IMPORT_JOBS
     store: DataSetStore
     data_set_id: int
     folder: Path
@@ -87,7 +87,7 @@ class ArchiveImport:
     def start_row(self, connection: Connection, now: datetime) -> int:
         """Adds the row of the import; RequestError 404 if the data set does not exist."""
         data_set = find_data_set(connection, self.data_set_id)["name"]
-        number = start_job(connection, IMPORT, self.data_set_id, self.progress, self.who, now)
+        number = start_job(connection, IMPORT_JOBS, self.data_set_id, self.progress, self.who, now)
         facts = {"data_set": data_set, "import": number, "name": self.name}
         add_audit_entry(connection, self.who, "import photographs", after=facts)
         return number

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from api.data_sets.checks import CHECK
+from api.data_sets.checks import CHECK_JOBS
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.definitions import find_data_set
 from api.data_sets.import_program import ProgramLimits, run_datasets
@@ -31,7 +31,7 @@ class CheckJob:
     Everything is written to `folder`.
     """
 
-    kind = CHECK
+    kind = CHECK_JOBS
     store: DataSetStore
     data_set_id: int
     snapshot: Snapshot
@@ -91,4 +91,4 @@ class CheckJob:
             RequestError: 404 if the data set does not exist, 409 if a check is running.
         """
         find_data_set(connection, self.data_set_id)
-        return start_job(connection, CHECK, self.data_set_id, self.progress, self.who, now)
+        return start_job(connection, CHECK_JOBS, self.data_set_id, self.progress, self.who, now)

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 
 from api.data_sets.check_job import CheckJob
-from api.data_sets.checks import CHECK, show_check
+from api.data_sets.checks import CHECK_JOBS, show_check
 from api.data_sets.data_set_params import (
     CHANGE,
     PROBLEMS,
@@ -36,7 +36,7 @@ async def start_check(
     """Checks the labelled photographs in the background: near duplicates, contradictions, unusual sizes."""
     who = author_of(request)
     snapshot = await data_sets.read(take_snapshot, data_set_id)
-    async with jobs.open_folder(CHECK) as folder:
+    async with jobs.open_folder(CHECK_JOBS) as folder:
         limits = program_limits(settings)
         await jobs.start(folder, CheckJob(data_sets, data_set_id, snapshot, folder.path, limits, who))
     started = await data_sets.read(show_check, data_set_id, datetime.now(UTC))

@@ -14,7 +14,7 @@ from api.messages.causes import Cause, Failure
 
 MAX_SHOWN = 500
 """Findings in an answer."""
-CHECK = JobKind(
+CHECK_JOBS = JobKind(
     "check",
     StoredCheck,
     Failure("The service was stopped during the check. Start it again.", Cause(code="check_interrupted")),
@@ -31,7 +31,7 @@ def show_check(connection: Connection, data_set_id: int, now: datetime) -> DataS
         RequestError: 404 if the data set does not exist.
     """
     find_data_set(connection, data_set_id)
-    check = find_latest_job(connection, CHECK, data_set_id, now)
+    check = find_latest_job(connection, CHECK_JOBS, data_set_id, now)
     if check is None:
         return None
     findings = _name(connection, data_set_id, check.findings[:MAX_SHOWN])

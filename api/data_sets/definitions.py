@@ -122,11 +122,8 @@ def _describe(
 
 def count_unlabelled(connection: Connection, data_set_id: int) -> int:
     """Returns the number of photographs without a label."""
-    return (
-        _count(connection, photographs.data_set_id == data_set_id)
-        .get(data_set_id, DataSetCounts())
-        .unlabelled
-    )
+    counts = _count(connection, photographs.data_set_id == data_set_id)
+    return counts.get(data_set_id, DataSetCounts()).unlabelled
 
 
 def _count(connection: Connection, chosen: ColumnElement[bool]) -> dict[int, DataSetCounts]:

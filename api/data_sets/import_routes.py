@@ -70,7 +70,7 @@ async def add_archive(
     _check_type(request)
     declared = _declared_bytes(request, limit)
     try:
-        async with jobs.open_folder(imports.IMPORT) as folder:
+        async with jobs.open_folder(imports.IMPORT_JOBS) as folder:
             free_share = settings.record_free_share
             await asyncio.to_thread(_check_space, folder.path, free_share, declared)
             await _write_body(request, folder.path / ARCHIVE, limit, free_share)

@@ -12,7 +12,7 @@ from api.jobs.stored_jobs import find_job, list_jobs
 from api.messages.causes import Cause, Failure
 
 MAX_LISTED = 100
-IMPORT = JobKind(
+IMPORT_JOBS = JobKind(
     "import",
     DataSetImport,
     Failure(
@@ -30,7 +30,7 @@ def list_imports(connection: Connection, data_set_id: int, now: datetime) -> Imp
         RequestError: 404 if the data set does not exist.
     """
     find_data_set(connection, data_set_id)
-    return ImportList(imports=list_jobs(connection, IMPORT, data_set_id, now, MAX_LISTED))
+    return ImportList(imports=list_jobs(connection, IMPORT_JOBS, data_set_id, now, MAX_LISTED))
 
 
 def show_import(connection: Connection, data_set_id: int, import_id: int, now: datetime) -> DataSetImport:
@@ -39,7 +39,7 @@ def show_import(connection: Connection, data_set_id: int, import_id: int, now: d
     Raises:
         RequestError: 404 if the data set does not have it.
     """
-    found = find_job(connection, IMPORT, data_set_id, import_id, now)
+    found = find_job(connection, IMPORT_JOBS, data_set_id, import_id, now)
     if found is None:
         path = f"/v1/data-sets/{data_set_id}/imports"
         detail = f"The data set {data_set_id} has no import {import_id}. See GET {path}."

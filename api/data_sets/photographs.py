@@ -124,13 +124,15 @@ def remove_photograph(
         add_audit_entry(connection, who, "remove a photograph", before=before)
 
 
-def find_photograph(connection: Connection, data_set_id: int, photograph_id: int) -> RowMapping:
-    """Returns the row of a photograph with the facts of its file.
+def find_photograph(
+    connection: Connection, data_set_id: int, photograph_id: int, now: datetime | None = None
+) -> RowMapping:
+    """Returns the row of a photograph with the columns of `_with_files`.
 
     Raises:
         RequestError: 404 if the data set does not have it.
     """
-    statement = _with_files().where(table.data_set_id == data_set_id, table.id == photograph_id)
+    statement = _with_files(now).where(table.data_set_id == data_set_id, table.id == photograph_id)
     row = connection.execute(statement).mappings().first()
     if row is None:
         find_data_set(connection, data_set_id)
@@ -147,12 +149,10 @@ def show_photograph(
     connection: Connection, data_set_id: int, photograph_id: int, now: datetime
 ) -> StoredPhotograph:
     """Returns the answer about a photograph; raises as `find_photograph`."""
-    find_photograph(connection, data_set_id, photograph_id)
-    statement = _with_files(now).where(table.id == photograph_id)
-    return _make_photograph(connection.execute(statement).mappings().one())
+    return _make_photograph(find_photograph(connection, data_set_id, photograph_id, now))
 
 
-def _with_files(now: datetime | None = None) -> Select[Any]:
+def _with_files(now: datetime | None) -> Select[Any]:
     """Selects photographs with facts about their files; with `now`, also whether they are open, and what a
     model proposes.
     """

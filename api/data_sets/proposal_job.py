@@ -12,7 +12,7 @@ from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.job_schemas import ProposalProgress
 from api.data_sets.labelling_order import describe_photograph, order_photographs
 from api.data_sets.proposals import (
-    PROPOSALS,
+    PROPOSAL_JOBS,
     ListedPhotograph,
     add_proposal,
     list_labelled,
@@ -44,7 +44,7 @@ class ProposalJob:
     The model may write files to `folder`; they are removed at the end.
     """
 
-    kind = PROPOSALS
+    kind = PROPOSAL_JOBS
     store: DataSetStore
     data_set_id: int
     classes: Sequence[str]

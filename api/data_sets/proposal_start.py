@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.definitions import classes_of, find_data_set
 from api.data_sets.proposal_job import ProposalJob
-from api.data_sets.proposals import PROPOSALS, list_unlabelled
+from api.data_sets.proposals import PROPOSAL_JOBS, list_unlabelled
 from api.data_sets.proposing_model import ProposingModel
 from api.errors import RequestError
 from api.inspecting.background_inspector import BackgroundInspector
@@ -36,7 +36,7 @@ class ProposalStarter:
             raise RequestError(409, "no_classes", detail)
         if not waiting:
             raise RequestError(409, "nothing_unlabelled", "All photographs of the data set are labelled.")
-        async with self.jobs.open_folder(PROPOSALS) as folder:
+        async with self.jobs.open_folder(PROPOSAL_JOBS) as folder:
             job = ProposalJob(
                 self.data_sets, data_set_id, classes, waiting, self.inspector, model, folder.path, who
             )

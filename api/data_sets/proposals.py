@@ -18,7 +18,7 @@ from api.jobs.stored_jobs import find_latest_job, save_progress, start_job
 from api.messages.causes import Cause, Failure
 from api.record.queries import add_audit_entry
 
-PROPOSALS = JobKind(
+PROPOSAL_JOBS = JobKind(
     "proposals",
     ProposalRun,
     Failure(
@@ -80,7 +80,7 @@ def start_run(
         RequestError: 404 if the data set does not exist, 409 if a run is in progress.
     """
     data_set = find_data_set(connection, data_set_id)["name"]
-    job_id = start_job(connection, PROPOSALS, data_set_id, progress, who, now)
+    job_id = start_job(connection, PROPOSAL_JOBS, data_set_id, progress, who, now)
     connection.execute(delete(data_set_proposals).where(table.data_set_id == data_set_id))
     facts = progress.model_dump(include={"model", "version", "photographs"})
     add_audit_entry(connection, who, "propose labels", after={"data_set": data_set, **facts})
@@ -136,7 +136,7 @@ def show_run(connection: Connection, data_set_id: int, now: datetime) -> Proposa
         RequestError: 404 if the data set does not exist.
     """
     find_data_set(connection, data_set_id)
-    return find_latest_job(connection, PROPOSALS, data_set_id, now)
+    return find_latest_job(connection, PROPOSAL_JOBS, data_set_id, now)
 
 
 # === Proposals ===

@@ -21,7 +21,7 @@ from api.record.record import Record
 from segdec.errors import SegdecError
 from segdec.runtime.files import folder_lock
 
-KEEP_ALIVE_S = 10.0
+KEEP_ALIVE_INTERVAL_S = 10.0
 """Time between two notes in the database that a job is running."""
 MAX_WAITING = 4
 """Jobs of a queue that wait or run; more get a 503."""
@@ -117,7 +117,7 @@ class JobRunner:
 
     async def _keep_alive(self, job_id: int, job: Job) -> None:
         while True:
-            await asyncio.sleep(KEEP_ALIVE_S)
+            await asyncio.sleep(KEEP_ALIVE_INTERVAL_S)
             with suppress(RequestError):
                 await self._record.write(save_progress, job_id, job.progress, datetime.now(UTC))
 

@@ -14,7 +14,7 @@ from api.jobs.tables import jobs
 from api.messages.causes import Failure, failure_columns, read_failure
 from segdec.schemas import AnswerPart
 
-ALIVE_S = 60.0
+KEEP_ALIVE_TIMEOUT_S = 60.0
 """A job that was not kept alive for so long has ended with its service."""
 table = jobs.c
 
@@ -107,7 +107,7 @@ def _is_of(kind: JobKind[Any], data_set_id: int) -> ColumnElement[bool]:
 
 def _is_running(now: datetime) -> ColumnElement[bool]:
     """A job that was kept alive in the future ended before the clock was set back."""
-    alive = timedelta(seconds=ALIVE_S)
+    alive = timedelta(seconds=KEEP_ALIVE_TIMEOUT_S)
     return and_(table.state == "running", table.alive_at.between(now - alive, now + alive))
 
 

@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, func, insert, select
 
-from api.training.schemas import EventKind, JobEvent, JobEventPage
+from api.training.schemas import EventKind, JobEvent, JobEventPage, SentEvent
 from api.training.tables import training_events
 
 MAX_EVENTS, MAX_CHARACTERS = 20_000, 2**24
@@ -16,14 +15,6 @@ MAX_EVENTS, MAX_CHARACTERS = 20_000, 2**24
 MAX_STATES = 1000
 """Sentences about the state of a job; later ones about leases are not stored."""
 table = training_events.c
-
-
-@dataclass(frozen=True)
-class NewEvent:
-    """An event to be stored; its content becomes JSON."""
-
-    kind: EventKind
-    content: Any
 
 
 def add_state_event(
@@ -34,27 +25,29 @@ def add_state_event(
         count = select(func.count()).where(table.job_id == job_id, table.kind == "state")
         if connection.execute(count).scalar_one() >= MAX_STATES:
             return
-    _insert(connection, job_id, [NewEvent("state", text)], now)
+    _insert(connection, job_id, [("state", text)], now)
 
 
-def add_events(connection: Connection, job_id: int, events: Sequence[NewEvent], now: datetime) -> None:
+def add_events(connection: Connection, job_id: int, events: Sequence[SentEvent], now: datetime) -> None:
     """Adds events of a worker as far as the job has room for them."""
     sums = select(func.count(), func.coalesce(func.sum(func.length(table.content)), 0))
     count, characters = connection.execute(sums.where(table.job_id == job_id, table.kind != "state")).one()
     if not events or count >= MAX_EVENTS or characters >= MAX_CHARACTERS:
         return
-    kept = events[: MAX_EVENTS - count]
-    _insert(connection, job_id, kept, now)
-    added = sum(len(json.dumps(event.content)) for event in kept)
+    stored = events[: MAX_EVENTS - count]
+    _insert(connection, job_id, [(event.kind, event.content) for event in stored], now)
+    added = sum(len(json.dumps(event.content)) for event in stored)
     if count + len(events) >= MAX_EVENTS or characters + added >= MAX_CHARACTERS:
         text = "Later metrics and output are not stored: there are too many."
         add_state_event(connection, job_id, text, now)
 
 
-def _insert(connection: Connection, job_id: int, events: Sequence[NewEvent], now: datetime) -> None:
+def _insert(
+    connection: Connection, job_id: int, events: Sequence[tuple[EventKind, Any]], now: datetime
+) -> None:
     rows = [
-        {"job_id": job_id, "at": now, "kind": event.kind, "content": json.dumps(event.content)}
-        for event in events
+        {"job_id": job_id, "at": now, "kind": kind, "content": json.dumps(content)}
+        for kind, content in events
     ]
     if rows:
         connection.execute(insert(training_events), rows)

@@ -2,8 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -16,8 +15,9 @@ from api.errors import RequestError
 from api.messages.causes import Cause, dump_cause
 from api.training import groups
 from api.training.file_sets import drop_files, list_files
-from api.training.job_events import NewEvent, add_events, add_state_event
+from api.training.job_events import add_events, add_state_event
 from api.training.jobs import ACTIVE, COLUMNS, change_job, find_job
+from api.training.schemas import Heartbeat
 from api.training.tables import training_jobs
 from api.training.workers import LEASE_DURATION, Worker, change_worker, note_worker
 from segdec import __version__
@@ -42,15 +42,6 @@ class Refusal(NamedTuple):
     code: Literal["worker_version", "worker_has_job"] | None
     text: str
     cause: Cause
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a heartbeat tells."""
-
-    is_training: bool
-    progress: Mapping[str, Any]
-    events: Sequence[NewEvent] = ()
 
 
 # === Begin ===
@@ -222,7 +213,7 @@ def _describe_lease(
 
 
 def renew_lease(
-    connection: Connection, job_id: int, lease: str, report: Report, now: datetime
+    connection: Connection, job_id: int, lease: str, report: Heartbeat, now: datetime
 ) -> HeartbeatAnswer:
     """Renews a lease and stores what the worker reports; returns what it must do.
 
@@ -236,7 +227,7 @@ def renew_lease(
     has_steps = "step" in json.loads(row["progress"] or "{}")
     if _is_chief(member):
         state = "running" if report.is_training else row["state"]
-        progress = json.dumps(dict(report.progress))
+        progress = json.dumps(report.progress)
         change_job(connection, job_id, state=state, leased_until=now + LEASE_DURATION, progress=progress)
     add_events(connection, job_id, report.events, now)
     change_worker(connection, row["worker"] if member is None else member["worker"], seen_at=now)

@@ -25,34 +25,18 @@ from api.http.caching import PNG, REVALIDATED
 from api.http.callers import author_of
 from api.http.components import component
 from api.http.json_body import json_body
-from api.http.number_text import MAX_ID
-from api.http.request_params import RequiredName
 from api.http.sent_model import SentModel
 from api.inspecting.dependencies import ServiceDep
 from api.training import proposals_after_training
 from api.training.proposal_orders import show_training
-from api.training.proposing_models import AskedModel, choose_model, list_choices
-from api.training.schemas import ProposalTraining
+from api.training.proposing_models import choose_model, list_choices
+from api.training.schemas import AskedProposals, ProposalTraining
 from api.training.training_params import TrainingDep
 from segdec.training_schemas import MAX_MINUTES
 
 router = APIRouter(prefix="/v1/data-sets/{data_set_id}", tags=["data sets"])
 DEFAULT_MINUTES = 2.0
 """Of a training for proposals."""
-
-
-class AskedProposals(SentModel):
-    """Which model proposes; all null: that of the data set's newest finished training, else the default."""
-
-    model: RequiredName | None = Field(None, description="name of a served model; null: the default one")
-    version: RequiredName | None = Field(None, description="version or label; null: the stable one")
-    training_job: int | None = Field(
-        None,
-        gt=0,
-        le=MAX_ID,
-        strict=True,
-        description="finished training job whose model proposes, in use or not; without a served model",
-    )
 
 
 class AskedTraining(SentModel):
@@ -74,8 +58,7 @@ async def start_proposals(
     data_set_id: DataSetId,
 ) -> ProposalRun:
     """Runs a model on all photographs without a label, in the background; replaces earlier proposals."""
-    chosen = AskedModel(asked.model, asked.version, asked.training_job)
-    model = await choose_model(service, training, data_set_id, chosen)
+    model = await choose_model(service, training, data_set_id, asked)
     await starter.start(data_set_id, model, author_of(request))
     started = await data_sets.read(show_run, data_set_id, datetime.now(UTC))
     assert started is not None, "its row was just stored"

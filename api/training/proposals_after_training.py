@@ -11,14 +11,14 @@ from sqlalchemy import Connection, RowMapping
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.definitions import find_data_set
 from api.data_sets.proposal_start import ProposalStarter
-from api.data_sets.proposals import PROPOSALS, show_run
+from api.data_sets.proposals import PROPOSAL_JOBS, show_run
 from api.data_sets.versions import create_version, take_snapshot
 from api.errors import RequestError
 from api.inspecting.service import InspectionService
 from api.messages.causes import Cause, Failure, failure_columns
 from api.training.proposal_orders import change_order, check_labels, create_order, find_newest_model, list_due
-from api.training.proposing_models import AskedModel, choose_model
-from api.training.schemas import NewTrainingJob
+from api.training.proposing_models import choose_model
+from api.training.schemas import AskedProposals, NewTrainingJob
 from api.training.training_store import TrainingStore
 from segdec.errors import SegdecError
 
@@ -100,7 +100,7 @@ class ProposalsAfterTraining:
         if run is not None and run.id == order["run_id"]:
             if run.state == "running":
                 return False
-            if run.error_cause == PROPOSALS.interrupted.cause:
+            if run.error_cause == PROPOSAL_JOBS.interrupted.cause:
                 return True
         await self._training.write(_change, order["job_id"], "ended", None)
         return False
@@ -113,7 +113,7 @@ class ProposalsAfterTraining:
             await self._training.write(_change, job_id, "failed", failure)
             return
         try:
-            asked = AskedModel(training_job=job_id)
+            asked = AskedProposals(training_job=job_id)
             model = await choose_model(self._service, self._training, data_set_id, asked)
             run_id = await self._starter.start(data_set_id, model, who)
         except RequestError as error:

@@ -1,7 +1,5 @@
 """The models that can propose labels for a data set, and the one that does."""
 
-from dataclasses import dataclass
-
 from sqlalchemy import RowMapping
 
 from api.data_sets.job_schemas import ProposingModelChoice
@@ -9,6 +7,7 @@ from api.data_sets.proposing_model import ProposingModel, ServedProposer
 from api.errors import RequestError
 from api.inspecting.service import InspectionService
 from api.training.result_model import find_done_job, find_model_digest, list_done_jobs
+from api.training.schemas import AskedProposals
 from api.training.trained_proposer import TrainedProposer
 from api.training.training_store import TrainingStore
 from segdec.artifact import STABLE
@@ -17,17 +16,8 @@ MAX_TRAINED = 50
 """Trainings of a data set whose models are offered: the newest ones."""
 
 
-@dataclass(frozen=True)
-class AskedModel:
-    """Which model proposes; all None: the first one of `list_choices`."""
-
-    name: str | None = None
-    version: str | None = None
-    training_job: int | None = None
-
-
 async def choose_model(
-    service: InspectionService, training: TrainingStore, data_set_id: int, asked: AskedModel
+    service: InspectionService, training: TrainingStore, data_set_id: int, asked: AskedProposals
 ) -> ProposingModel:
     """Returns the model that proposes: the one that is asked for, else that of the newest finished training
     of the data set, else the default one.
@@ -36,7 +26,7 @@ async def choose_model(
         RequestError: 400 if a training and a served model are named, 404 if there is no such model or job,
             409 if the job is not done.
     """
-    is_named = asked.name is not None or asked.version is not None
+    is_named = asked.model is not None or asked.version is not None
     job_id = asked.training_job
     if job_id is not None and is_named:
         detail = "A served model and a training are named. Expected 'training_job' alone, or the other two."
@@ -44,7 +34,7 @@ async def choose_model(
     if job_id is None and not is_named:
         job_id = next((row["id"] for row in await training.read(list_done_jobs, data_set_id, 1)), None)
     if job_id is None:
-        return ServedProposer(service.models, service.find_model(asked.name, asked.version).identity)
+        return ServedProposer(service.models, service.find_model(asked.model, asked.version).identity)
     return await _find_trained(service, training, await training.read(find_done_job, job_id))
 
 

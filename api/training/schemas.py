@@ -1,12 +1,13 @@
-"""Answers about training jobs, as JSON."""
+"""What engineers and workers send about training jobs, and the answers, as JSON."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
 from api.http.number_text import MAX_ID
 from api.http.request_params import RequiredName
+from api.http.sent_model import SentModel
 from api.messages.causes import Cause
 from segdec.schemas import AnswerPart
 from segdec.training_schemas import JobSettings, OrderedSettings
@@ -14,7 +15,10 @@ from segdec.training_schemas import JobSettings, OrderedSettings
 JobState = Literal["queued", "leased", "running", "done", "failed", "cancelled"]
 """`leased`: a worker fetches the data; `running`: it trains."""
 MAX_MACHINES = 16
+MAX_SENT_EVENTS = 100
 EventKind = Literal["state", "metrics", "output"]
+LongText = Annotated[str, Field(max_length=2000)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class NewTrainingJob(OrderedSettings):
@@ -29,6 +33,35 @@ class NewTrainingJob(OrderedSettings):
         None, gt=0, le=MAX_ID, strict=True, description="job from which it takes over the settings not given"
     )
     machines: int = Field(1, ge=1, le=MAX_MACHINES, strict=True, description="workers that train it together")
+
+
+class SentEvent(SentModel):
+    """A record of the training's log, or lines that it printed."""
+
+    kind: Literal["metrics", "output"]
+    content: dict[str, Number | LongText | None] | list[LongText] = Field(max_length=200)
+
+
+class Heartbeat(SentModel):
+    """A sign of life of a worker."""
+
+    is_training: bool = Field(description="false: it fetches data")
+    progress: dict[RequiredName, Number | LongText | None] = Field({}, max_length=30)
+    events: list[SentEvent] = Field([], max_length=MAX_SENT_EVENTS)
+
+
+class AskedProposals(SentModel):
+    """Which model proposes; all null: that of the data set's newest finished training, else the default."""
+
+    model: RequiredName | None = Field(None, description="name of a served model; null: the default one")
+    version: RequiredName | None = Field(None, description="version or label; null: the stable one")
+    training_job: int | None = Field(
+        None,
+        gt=0,
+        le=MAX_ID,
+        strict=True,
+        description="finished training job whose model proposes, in use or not; without a served model",
+    )
 
 
 class CheckpointFacts(AnswerPart):

@@ -5,12 +5,11 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
-from hashlib import sha256
 from typing import TypeVar, TypeVarTuple
 
 from sqlalchemy import Connection, Engine, update
 
+from api.data_sets.new_file import NewContent
 from api.database.database import write_transaction
 from api.errors import RequestError
 from api.record.record import Record
@@ -30,22 +29,11 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class NewChunk:
+class NewChunk(NewContent):
     """A chunk to be stored."""
 
-    data: bytes
     stored_at: datetime
     sent_by: str
-
-    @cached_property
-    def sha256(self) -> bytes:
-        """Digest of the content, the name of the chunk in the store."""
-        return sha256(self.data).digest()
-
-    @property
-    def bytes(self) -> int:
-        """Size of the content."""
-        return len(self.data)
 
 
 class TrainingStore:

@@ -4,7 +4,7 @@ import struct
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
 from pydantic import Field
@@ -23,8 +23,8 @@ from api.http.request_params import DeadlineDep, RequiredName
 from api.http.roles import require_role
 from api.http.sent_model import SentModel
 from api.training import file_sets, leases
-from api.training.job_events import NewEvent
 from api.training.jobs import change_job
+from api.training.schemas import Heartbeat, LongText
 from api.training.training_params import DIGEST_PATTERN, DigestPath, JobId, LeaseHeader, TrainingDep
 from api.training.training_store import NewChunk
 from api.training.workers import Worker
@@ -41,12 +41,9 @@ PNG_START, PNG_SIZE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", slice(16, 24)
 """First bytes of a PNG, and the place of its width and height."""
 MAX_LIST_BYTES = 2 * 1024**2
 """Largest body that names chunks."""
-MAX_EVENTS = 100
 MAX_EVENT_BYTES = 256 * 1024
 """Largest heartbeat."""
 Digest = Annotated[str, Field(pattern=DIGEST_PATTERN)]
-Text = Annotated[str, Field(max_length=2000)]
-Number = Annotated[float, Field(allow_inf_nan=False)]
 Facts = dict[Annotated[str, Field(max_length=100)], Any]
 FILE: dict[str, Any] = {
     "response_class": Response,
@@ -58,21 +55,6 @@ FILE: dict[str, Any] = {
 BODY: dict[str, Any] = {
     "requestBody": {"required": True, "content": {"application/octet-stream": {"schema": BINARY_SCHEMA}}}
 }
-
-
-class SentEvent(SentModel):
-    """A record of the training's log, or lines that it printed."""
-
-    kind: Literal["metrics", "output"]
-    content: dict[str, Number | Text | None] | list[Text] = Field(max_length=200)
-
-
-class Heartbeat(SentModel):
-    """A sign of life of a worker."""
-
-    is_training: bool = Field(description="false: it fetches data")
-    progress: dict[RequiredName, Number | Text | None] = Field({}, max_length=30)
-    events: list[SentEvent] = Field([], max_length=MAX_EVENTS)
 
 
 class NamedChunks(SentModel):
@@ -105,7 +87,7 @@ class LeaseEnd(SentModel):
     """How a lease ends."""
 
     outcome: leases.Outcome
-    reason: Text = ""
+    reason: LongText = ""
     facts: Facts | None = Field(None, description="about the model: rating, metrics, thresholds")
 
 
@@ -160,10 +142,8 @@ async def renew_lease(
     sent: Annotated[Heartbeat, json_body(Heartbeat, MAX_EVENT_BYTES)], leased: LeasedRequestDep
 ) -> HeartbeatAnswer:
     """Renews the lease and stores the progress; the answer says whether to continue."""
-    events = [NewEvent(event.kind, event.content) for event in sent.events]
-    report = leases.Report(sent.is_training, sent.progress, events)
     return await leased.training.write(
-        leases.renew_lease, leased.job_id, leased.lease, report, datetime.now(UTC)
+        leases.renew_lease, leased.job_id, leased.lease, sent, datetime.now(UTC)
     )
 
 

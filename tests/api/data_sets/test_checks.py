@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.data_sets.checks import CHECK, show_check
+from api.data_sets.checks import CHECK_JOBS, show_check
 from api.data_sets.job_schemas import CheckProgress
 from api.jobs.stored_jobs import start_job
 from api.messages.causes import Cause
@@ -15,7 +15,7 @@ def show(filled):
 
     def show(*findings):
         progress = CheckProgress(checked=3, findings=list(findings))
-        filled.write(lambda *of: start_job(of[0], CHECK, of[1], progress, "Ada", NOW))
+        filled.write(lambda *of: start_job(of[0], CHECK_JOBS, of[1], progress, "Ada", NOW))
         return filled.read(show_check, NOW)
 
     return show

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from api.data_sets.annotations import list_annotations
 from api.data_sets.definitions import create_data_set, find_data_set
 from api.data_sets.deletion import delete_data_set, delete_unused_files
-from api.data_sets.imports import IMPORT
+from api.data_sets.imports import IMPORT_JOBS
 from api.data_sets.job_schemas import ImportProgress
 from api.data_sets.tables import (
     data_set_annotations,
@@ -22,7 +22,7 @@ from api.data_sets.tables import (
 )
 from api.database.database import write_transaction
 from api.errors import RequestError
-from api.jobs.stored_jobs import ALIVE_S, finish_job, start_job
+from api.jobs.stored_jobs import KEEP_ALIVE_TIMEOUT_S, finish_job, start_job
 from api.record.tables import audit
 from api.training.job_deletion import delete_job
 from api.training.jobs import cancel_job, check_no_training, create_job
@@ -149,14 +149,14 @@ def test_a_running_import_comes_first_and_an_abandoned_one_does_not_prevent_it(l
     parts = ImportProgress(name="parts.zip")
     for filled, name in ((labelled, "Brackets"), (other, "Plates")):
         with write_transaction(filled.engine) as connection:
-            number = start_job(connection, IMPORT, filled.id, parts, "Ada", NOW)
+            number = start_job(connection, IMPORT_JOBS, filled.id, parts, "Ada", NOW)
         assert code_of(lambda filled=filled, name=name: delete(filled, name)) == (409, "data_set_busy")
         if filled is labelled:
             with write_transaction(filled.engine) as connection:
                 finish_job(connection, number, "done", parts, None, NOW)
             delete(filled, name)
         else:
-            delete(filled, name, NOW + timedelta(seconds=ALIVE_S + 1))
+            delete(filled, name, NOW + timedelta(seconds=KEEP_ALIVE_TIMEOUT_S + 1))
 
 
 @both_databases

@@ -12,7 +12,7 @@ from api.data_sets.job_schemas import ProposalProgress
 from api.data_sets.photograph_leases import Labeller, lease_next, lease_photograph
 from api.data_sets.photographs import remove_photograph, show_photograph
 from api.data_sets.proposals import (
-    PROPOSALS,
+    PROPOSAL_JOBS,
     add_proposal,
     find_proposed_mask,
     list_labelled,
@@ -85,7 +85,7 @@ def test_a_run_replaces_an_interrupted_one_with_its_proposals(filled):
     with pytest.raises(RequestError, match="is running: proposals"):
         start(filled)
     late = NOW + timedelta(seconds=61)
-    assert filled.read(show_run, late).error_cause == PROPOSALS.interrupted.cause
+    assert filled.read(show_run, late).error_cause == PROPOSAL_JOBS.interrupted.cause
     assert filled.read(show_photograph, number, late).proposal.label == "good"
     start(filled, now=late)
     assert filled.read(show_photograph, number, late).proposal is None

@@ -145,7 +145,7 @@ def test_errors_are_stored_but_those_of_the_service_are_only_logged(jobs, caplog
 
 
 def test_progress_is_stored_while_a_job_runs(jobs, monkeypatch):
-    monkeypatch.setattr(runner, "KEEP_ALIVE_S", 0.0)
+    monkeypatch.setattr(runner, "KEEP_ALIVE_INTERVAL_S", 0.0)
 
     async def work():
         async with asyncio.timeout(60):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from api.data_sets.imports import IMPORT
+from api.data_sets.imports import IMPORT_JOBS
 from api.data_sets.job_schemas import (
     DataSetCheck,
     DataSetImport,
@@ -43,7 +43,7 @@ def translated(answer: Any) -> Any:
 def imports() -> Any:
     """A failed import with a photograph that was left out, and one of an earlier version."""
     problem = ImportProblem(name="a", text="The mask is empty.", cause=EMPTY)
-    failed = {"error": IMPORT.interrupted.text, "error_cause": IMPORT.interrupted.cause}
+    failed = {"error": IMPORT_JOBS.interrupted.text, "error_cause": IMPORT_JOBS.interrupted.cause}
     earlier = {"error": EARLIER, "error_cause": None}
     other = ImportProblem(name="b", text="Left out.")
     both = [

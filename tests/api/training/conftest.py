@@ -12,9 +12,10 @@ from api.models import loader
 from api.record.storage.pictures import FolderPictures
 from api.record.stored_files import check_same_record
 from api.record.tables import store
+from api.training.job_view import show_job
 from api.training.jobs import create_job
-from api.training.leases import lease_job
-from api.training.schemas import NewTrainingJob
+from api.training.leases import end_lease, lease_job, renew_lease
+from api.training.schemas import Heartbeat, NewTrainingJob
 from api.training.workers import Worker
 from segdec import __version__
 from segdec.artifact import write_artifact
@@ -23,6 +24,7 @@ from tests.api.data_sets.filled_data_set import CLASSES, NOW, FilledDataSet, mas
 from tests.segdec.artifact.test_artifact import build
 
 WORKER = Worker("gpu-1", "key of gpu-1", __version__, {"gpus": "1"})
+PROGRESS = {"phase": "training", "step": 7}
 
 
 def fill(engine, stored):
@@ -63,6 +65,20 @@ class Jobs:
 
     def lease(self, worker=WORKER):
         return self.do(lease_job, worker, self.now)
+
+    def show(self, job_id):
+        return self.read(show_job, job_id, self.now)
+
+    def renew(self, job_id, lease, progress=PROGRESS, events=()):
+        report = Heartbeat(is_training=True, progress=progress, events=events)
+        return self.do(renew_lease, job_id, lease, report, self.now)
+
+    def beat(self, job_id, lease, **report):
+        """Renews a lease; returns what the worker must do."""
+        return self.renew(job_id, lease, **report).command
+
+    def end(self, job_id, lease, outcome, reason="", facts=None):
+        self.do(end_lease, job_id, lease, outcome, reason, self.now, facts)
 
 
 @pytest.fixture

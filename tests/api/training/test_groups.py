@@ -6,10 +6,11 @@ import pytest
 
 from api.errors import RequestError
 from api.training.groups import WAIT_DURATION
-from api.training.job_events import NewEvent, list_events
-from api.training.job_view import list_workers, show_job
+from api.training.job_events import list_events
+from api.training.job_view import list_workers
 from api.training.jobs import cancel_job, stop_job
-from api.training.leases import MAX_ATTEMPTS, Report, end_lease, find_held, find_leased, renew_lease
+from api.training.leases import MAX_ATTEMPTS, find_held, find_leased
+from api.training.schemas import SentEvent
 from api.training.workers import LEASE_DURATION
 from tests.api.record.databases import both_databases
 from tests.api.training.conftest import WORKER
@@ -21,11 +22,6 @@ A, B, C = (
     for name in ("gpu-a", "gpu-b", "gpu-c")
 )
 ADDRESSES = ["gpu-a:2222", "gpu-b:2222"]
-TRAINING = Report(is_training=True, progress={"phase": "training", "step": 7})
-
-
-def show(jobs, job_id):
-    return jobs.read(show_job, job_id, jobs.now)
 
 
 def problem_of(jobs, name):
@@ -48,18 +44,10 @@ def begin(jobs):
     return job_id, chief.lease, other.lease
 
 
-def beat(jobs, job_id, lease, report=TRAINING):
-    return jobs.do(renew_lease, job_id, lease, report, jobs.now).command
-
-
-def end(jobs, job_id, lease, outcome, reason=""):
-    jobs.do(end_lease, job_id, lease, outcome, reason, jobs.now)
-
-
 def assert_lost(jobs, job_id, *leases):
     for lease in leases:
         with pytest.raises(RequestError, match="Stop working on it") as caught:
-            beat(jobs, job_id, lease)
+            jobs.beat(job_id, lease)
         assert (caught.value.status, caught.value.code) == (409, "lease_lost")
 
 
@@ -74,7 +62,7 @@ def test_a_joint_job_begins_when_enough_workers_wait(jobs):
         None,
         f"The training job {job_id} is for 2 machines; waiting now: 1.",
     )
-    assert (show(jobs, job_id).state, show(jobs, job_id).waiting) == ("queued", 1)
+    assert (jobs.show(job_id).state, jobs.show(job_id).waiting) == ("queued", 1)
     assert problem_of(jobs, "gpu-b") == waiting.text
     jobs.wait(5)
     chief = jobs.lease(A)
@@ -83,7 +71,7 @@ def test_a_joint_job_begins_when_enough_workers_wait(jobs):
         (job_id, 0, ADDRESSES),
         (job_id, 1, ADDRESSES),
     ]
-    shown = show(jobs, job_id)
+    shown = jobs.show(job_id)
     assert (shown.state, shown.worker, shown.attempts, shown.waiting) == ("leased", "gpu-a", 1, 0)
     assert [(member.rank, member.worker) for member in shown.members] == [(0, "gpu-a"), (1, "gpu-b")]
     places = {worker.name: (worker.job, worker.rank) for worker in jobs.read(list_workers).workers}
@@ -107,7 +95,7 @@ def test_a_worker_that_does_not_ask_any_more_leaves_the_group(jobs):
     job_id = order_known(jobs, A, B, C)
     jobs.lease(A)
     jobs.wait(WAIT_S + 1)
-    assert show(jobs, job_id).waiting == 0
+    assert jobs.show(job_id).waiting == 0
     assert jobs.lease(B).text.endswith("waiting now: 1.")
     chief = jobs.lease(C)
     assert chief.addresses == ["gpu-b:2222", "gpu-c:2222"]
@@ -122,7 +110,7 @@ def test_later_jobs_for_one_machine_wait_only_if_enough_workers_are_known(jobs):
     assert jobs.lease(B).text == f"The training job {joint} is for 2 machines; waiting now: 1."
     jobs.wait(LEASE_S)  # gpu-a sends no request any more
     assert jobs.lease(B).id == single
-    assert show(jobs, later).state == "queued"
+    assert jobs.show(later).state == "queued"
 
 
 def test_an_older_job_for_one_machine_goes_first(jobs):
@@ -136,7 +124,7 @@ def test_an_older_job_for_one_machine_goes_first(jobs):
 def test_two_joint_jobs_do_not_have_half_of_the_workers_each(jobs):
     first, second = order_known(jobs, A, B), jobs.order(machines=2)
     jobs.lease(A)
-    assert [show(jobs, number).waiting for number in (first, second)] == [1, 0]
+    assert [jobs.show(number).waiting for number in (first, second)] == [1, 0]
     assert jobs.lease(B).id == first
     assert jobs.lease(A).id == first
 
@@ -146,7 +134,7 @@ def test_a_joint_job_for_which_too_few_workers_are_known_does_not_block_a_smalle
     jobs.lease(A)
     assert jobs.lease(B).id == small
     assert jobs.lease(A).id == small
-    assert show(jobs, large).state == "queued"
+    assert jobs.show(large).state == "queued"
     jobs.wait(LEASE_S)
     refused = jobs.lease(C)
     assert refused.text == (
@@ -161,7 +149,7 @@ def test_workers_with_the_same_address_count_once(jobs):
     jobs.lease(B)
     assert jobs.lease(same_machine).text.endswith("waiting now: 1.")
     assert jobs.lease(A).addresses == ADDRESSES
-    assert show(jobs, job_id).members[1].worker == "gpu-b"
+    assert jobs.show(job_id).members[1].worker == "gpu-b"
 
 
 def test_nobody_else_gets_the_place_of_a_member(jobs):
@@ -179,9 +167,10 @@ def test_nobody_else_gets_the_place_of_a_member(jobs):
 
 def test_only_the_chief_reports_and_uploads(jobs):
     job_id, chief, other = begin(jobs)
-    report = replace(TRAINING, progress={"step": 99}, events=[NewEvent("output", ["[worker 1] a line"])])
-    assert (beat(jobs, job_id, chief), beat(jobs, job_id, other, report)) == ("continue", "continue")
-    shown = show(jobs, job_id)
+    events = [SentEvent(kind="output", content=["[worker 1] a line"])]
+    assert jobs.beat(job_id, chief) == "continue"
+    assert jobs.beat(job_id, other, progress={"step": 99}, events=events) == "continue"
+    shown = jobs.show(job_id)
     assert (shown.state, shown.progress["step"]) == ("running", 7)
     assert jobs.read(list_events, job_id, 0, 9).events[-1].content == ["[worker 1] a line"]
     row, member = jobs.read(find_held, job_id, other)  # may fetch the data
@@ -193,27 +182,23 @@ def test_only_the_chief_reports_and_uploads(jobs):
 
 
 def test_members_learn_whether_the_chief_has_taken_steps_in_this_attempt(jobs):
-    def has_steps(job_id, lease, progress):
-        report = replace(TRAINING, progress=progress)
-        return jobs.do(renew_lease, job_id, lease, report, jobs.now).has_steps
-
     job_id, chief, other = begin(jobs)
-    assert not has_steps(job_id, other, {"step": 7})  # only the chief reports
-    has_steps(job_id, chief, {"phase": "training"})
-    assert not has_steps(job_id, other, {})
-    has_steps(job_id, chief, {"phase": "training", "step": 7})
-    assert has_steps(job_id, other, {})
-    end(jobs, job_id, chief, "released", "The worker stopped.")
+    assert not jobs.renew(job_id, other, {"step": 7}).has_steps  # only the chief reports
+    jobs.renew(job_id, chief, {"phase": "training"})
+    assert not jobs.renew(job_id, other, {}).has_steps
+    jobs.renew(job_id, chief, {"phase": "training", "step": 7})
+    assert jobs.renew(job_id, other, {}).has_steps
+    jobs.end(job_id, chief, "released", "The worker stopped.")
     jobs.lease(B)
     jobs.lease(A)
-    assert not has_steps(job_id, jobs.lease(B).lease, {})
+    assert not jobs.renew(job_id, jobs.lease(B).lease, {}).has_steps
 
 
 @both_databases
 def test_the_chief_continues_from_the_checkpoint(jobs):
     job_id, chief, other = begin(jobs)
     add_checkpoint(jobs, job_id)
-    end(jobs, job_id, chief, "released", "The worker stopped.")
+    jobs.end(job_id, chief, "released", "The worker stopped.")
     jobs.lease(A)
     other = jobs.lease(B)
     chief = jobs.lease(A)
@@ -223,28 +208,28 @@ def test_the_chief_continues_from_the_checkpoint(jobs):
 
 def test_a_member_leaves_when_its_part_is_done(jobs):
     job_id, chief, other = begin(jobs)
-    end(jobs, job_id, other, "done")
-    assert beat(jobs, job_id, chief) == "continue"
+    jobs.end(job_id, other, "done")
+    assert jobs.beat(job_id, chief) == "continue"
     assert_lost(jobs, job_id, other)
     single = jobs.order()
     assert jobs.lease(B).id == single
     jobs.wait(LEASE_S - 1)
-    assert beat(jobs, job_id, chief) == "continue"
+    assert jobs.beat(job_id, chief) == "continue"
 
 
 def test_all_members_get_the_order_to_cancel(jobs):
     job_id, chief, other = begin(jobs)
     jobs.do(cancel_job, job_id, "Ada", jobs.now)
-    assert [beat(jobs, job_id, lease) for lease in (chief, other)] == ["cancel", "cancel"]
-    end(jobs, job_id, other, "cancelled")
-    assert (show(jobs, job_id).state, show(jobs, job_id).members) == ("cancelled", [])
+    assert [jobs.beat(job_id, lease) for lease in (chief, other)] == ["cancel", "cancel"]
+    jobs.end(job_id, other, "cancelled")
+    assert (jobs.show(job_id).state, jobs.show(job_id).members) == ("cancelled", [])
     assert_lost(jobs, job_id, chief)
 
 
 def test_all_members_get_the_order_to_stop(jobs):
     job_id, chief, other = begin(jobs)
     jobs.do(stop_job, job_id, "Ada", jobs.now)
-    assert [beat(jobs, job_id, lease) for lease in (chief, other)] == ["stop", "stop"]
+    assert [jobs.beat(job_id, lease) for lease in (chief, other)] == ["stop", "stop"]
 
 
 # === Lost members ===
@@ -256,29 +241,29 @@ def test_the_attempt_ends_for_all_when_a_member_is_lost(jobs, lost):
     add_checkpoint(jobs, job_id)
     remaining = other if lost == "gpu-a" else chief
     jobs.wait(LEASE_S - 1)
-    assert beat(jobs, job_id, remaining) == "continue"
+    assert jobs.beat(job_id, remaining) == "continue"
     jobs.wait(1)
-    beat(jobs, job_id, remaining)
-    shown = show(jobs, job_id)
+    jobs.beat(job_id, remaining)
+    shown = jobs.show(job_id)
     assert (shown.state, shown.members) == ("queued", [])
     assert shown.reason == f"Nothing was heard of the worker {lost} for 120 s."
     assert_lost(jobs, job_id, chief, other)
     jobs.lease(A)
     jobs.lease(B)
     again = jobs.lease(A)
-    assert (again.checkpoint_position, show(jobs, job_id).attempts) == ("stage joint, step 7", 1)
+    assert (again.checkpoint_position, jobs.show(job_id).attempts) == ("stage joint, step 7", 1)
     assert_lost(jobs, job_id, chief, other)
-    assert beat(jobs, job_id, again.lease) == "continue"
+    assert jobs.beat(job_id, again.lease) == "continue"
 
 
 @both_databases
 def test_a_lost_member_is_found_by_any_worker_that_asks(jobs):
     job_id, chief, other = begin(jobs)
     jobs.wait(LEASE_S - 1)
-    beat(jobs, job_id, chief)
+    jobs.beat(job_id, chief)
     jobs.wait(1)
     jobs.lease(C)
-    assert show(jobs, job_id).reason == "Nothing was heard of the worker gpu-b for 120 s."
+    assert jobs.show(job_id).reason == "Nothing was heard of the worker gpu-b for 120 s."
     assert_lost(jobs, job_id, chief, other)
 
 
@@ -287,10 +272,10 @@ def test_a_member_that_never_fetches_its_lease_counts_as_one_attempt(jobs):
     for attempt in range(MAX_ATTEMPTS):
         jobs.lease(B)
         assert jobs.lease(A).rank == 0
-        assert show(jobs, job_id).attempts == attempt + 1
+        assert jobs.show(job_id).attempts == attempt + 1
         jobs.wait(LEASE_S)
         jobs.lease(C)
-    shown = show(jobs, job_id)
+    shown = jobs.show(job_id)
     assert (shown.state, shown.members) == ("failed", [])
     assert shown.reason.startswith("3 attempts in a row ended without a new checkpoint.")
 
@@ -298,11 +283,11 @@ def test_a_member_that_never_fetches_its_lease_counts_as_one_attempt(jobs):
 def test_a_group_continues_after_the_service_was_away(jobs):
     job_id, chief, other = begin(jobs)
     jobs.wait(10 * LEASE_S)
-    assert beat(jobs, job_id, chief) == "continue"
+    assert jobs.beat(job_id, chief) == "continue"
     jobs.wait(LEASE_S - 1)
-    assert beat(jobs, job_id, chief) == "continue"  # the other has as much time to report
-    assert beat(jobs, job_id, other) == "continue"
-    assert show(jobs, job_id).state == "running"
+    assert jobs.beat(job_id, chief) == "continue"  # the other has as much time to report
+    assert jobs.beat(job_id, other) == "continue"
+    assert jobs.show(job_id).state == "running"
 
 
 @pytest.mark.parametrize(
@@ -311,8 +296,8 @@ def test_a_group_continues_after_the_service_was_away(jobs):
 )
 def test_a_member_ends_the_attempt_for_all(jobs, outcome, state, attempts):
     job_id, chief, other = begin(jobs)
-    end(jobs, job_id, other, outcome, "The training exited with code 3.")
-    shown = show(jobs, job_id)
+    jobs.end(job_id, other, outcome, "The training exited with code 3.")
+    shown = jobs.show(job_id)
     assert (shown.state, shown.attempts) == (state, attempts)
     assert shown.reason == "The worker gpu-b: The training exited with code 3."
     assert_lost(jobs, job_id, chief, other)

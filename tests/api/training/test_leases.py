@@ -9,10 +9,11 @@ from sqlalchemy import func, select
 from api.database.database import write_transaction
 from api.errors import RequestError
 from api.training.file_sets import describe_checkpoint, store_files
-from api.training.job_events import NewEvent, list_events
-from api.training.job_view import list_workers, show_job
+from api.training.job_events import list_events
+from api.training.job_view import list_workers
 from api.training.jobs import cancel_job, change_job, continue_job, stop_job
-from api.training.leases import MAX_ATTEMPTS, Report, end_lease, lease_job, renew_lease
+from api.training.leases import MAX_ATTEMPTS, lease_job
+from api.training.schemas import SentEvent
 from api.training.tables import training_chunks, training_files
 from api.training.workers import LEASE_DURATION
 from segdec import __version__
@@ -22,11 +23,6 @@ from tests.api.training.conftest import WORKER
 
 LEASE_S = LEASE_DURATION.total_seconds()
 OTHER = replace(WORKER, name="gpu-2")
-TRAINING = Report(is_training=True, progress={"phase": "training", "step": 7})
-
-
-def show(jobs, job_id):
-    return jobs.read(show_job, job_id, jobs.now)
 
 
 def add_checkpoint(jobs, job_id, version=__version__):
@@ -56,7 +52,7 @@ def test_the_oldest_job_is_leased_to_one_worker(jobs):
     )
     assert jobs.lease(OTHER).id == second
     assert jobs.lease(replace(OTHER, name="gpu-3")) is None
-    assert (show(jobs, first).state, show(jobs, first).worker) == ("leased", "gpu-1")
+    assert (jobs.show(first).state, jobs.show(first).worker) == ("leased", "gpu-1")
 
 
 @both_databases
@@ -68,7 +64,7 @@ def test_a_worker_has_one_job_at_a_time(jobs):
     [worker] = jobs.read(list_workers).workers
     assert (worker.problem, worker.job) == (again.text, first)
     assert jobs.lease(replace(WORKER, key="another key")).id == second
-    jobs.do(end_lease, first, leased.lease, "released", "The worker stopped.", jobs.now)
+    jobs.end(first, leased.lease, "released", "The worker stopped.")
     assert jobs.lease().id == first
     jobs.wait(LEASE_S)
     assert jobs.lease().id == first  # of a worker that was killed
@@ -97,9 +93,9 @@ def test_heartbeats_renew_the_lease(jobs):
     job_id, leased = jobs.order(), jobs.lease()
     for _ in range(5):
         jobs.wait(LEASE_S - 1)
-        assert jobs.do(renew_lease, job_id, leased.lease, TRAINING, jobs.now).command == "continue"
+        assert jobs.beat(job_id, leased.lease) == "continue"
         assert jobs.lease(OTHER) is None
-    shown = show(jobs, job_id)
+    shown = jobs.show(job_id)
     assert (shown.state, shown.progress["step"], shown.is_silent) == ("running", 7, False)
 
 
@@ -108,26 +104,26 @@ def test_a_silent_worker_loses_the_job_with_its_last_checkpoint(jobs):
     job_id, leased = jobs.order(), jobs.lease()
     add_checkpoint(jobs, job_id)
     jobs.wait(LEASE_S)
-    assert show(jobs, job_id).is_silent
+    assert jobs.show(job_id).is_silent
     again = jobs.lease(OTHER)
     assert (again.id, again.checkpoint_position) == (job_id, "stage joint, step 7")
     assert [file.path for file in again.checkpoint] == ["runs/brackets/config.toml"]
     assert again.lease != leased.lease
     for change in (
-        lambda: jobs.do(renew_lease, job_id, leased.lease, TRAINING, jobs.now),
-        lambda: jobs.do(end_lease, job_id, leased.lease, "failed", "It failed.", jobs.now),
+        lambda: jobs.beat(job_id, leased.lease),
+        lambda: jobs.end(job_id, leased.lease, "failed", "It failed."),
     ):
         with pytest.raises(RequestError, match=r"the worker gpu-2 has it\. Stop working on it") as caught:
             change()
         assert (caught.value.status, caught.value.code) == (409, "lease_lost")
-    assert show(jobs, job_id).worker == "gpu-2"
+    assert jobs.show(job_id).worker == "gpu-2"
 
 
 def test_a_worker_that_was_away_continues_if_nobody_has_taken_the_job(jobs):
     """As after a restart of the service that took long."""
     job_id, leased = jobs.order(), jobs.lease()
     jobs.wait(10 * LEASE_S)
-    assert jobs.do(renew_lease, job_id, leased.lease, TRAINING, jobs.now).command == "continue"
+    assert jobs.beat(job_id, leased.lease) == "continue"
     assert jobs.lease(OTHER) is None
 
 
@@ -143,14 +139,14 @@ def test_attempts_without_a_checkpoint_fail_the_job(jobs):
         assert jobs.lease().id == job_id
         jobs.wait(LEASE_S)
     assert jobs.lease() is None
-    shown = show(jobs, job_id)
+    shown = jobs.show(job_id)
     assert shown.state == "failed"
     assert shown.reason == (
         "3 attempts in a row ended without a new checkpoint. The last one: Nothing was heard of the worker "
         "gpu-1 for 120 s."
     )
     jobs.do(continue_job, job_id, "Ada", jobs.now)
-    assert (jobs.lease().id, show(jobs, job_id).attempts) == (job_id, 1)
+    assert (jobs.lease().id, jobs.show(job_id).attempts) == (job_id, 1)
 
 
 def test_checkpoints_let_a_job_continue_as_often_as_needed(jobs):
@@ -159,27 +155,27 @@ def test_checkpoints_let_a_job_continue_as_often_as_needed(jobs):
         assert jobs.lease().id == job_id
         add_checkpoint(jobs, job_id)
         jobs.wait(LEASE_S)
-    assert show(jobs, job_id).state == "leased"
+    assert jobs.show(job_id).state == "leased"
 
 
 def test_crashes_count_and_leases_that_were_given_back_do_not(jobs):
     job_id = jobs.order()
     for _ in range(5):
-        jobs.do(end_lease, job_id, jobs.lease().lease, "released", "The worker stopped.", jobs.now)
-    assert (show(jobs, job_id).state, show(jobs, job_id).attempts) == ("queued", 0)
+        jobs.end(job_id, jobs.lease().lease, "released", "The worker stopped.")
+    assert (jobs.show(job_id).state, jobs.show(job_id).attempts) == ("queued", 0)
     for _ in range(MAX_ATTEMPTS):
-        assert show(jobs, job_id).state == "queued"
+        assert jobs.show(job_id).state == "queued"
         lease = jobs.lease().lease
-        jobs.do(end_lease, job_id, lease, "crashed", "The training was killed by SIGKILL.", jobs.now)
-    assert show(jobs, job_id).reason.endswith("The last one: The training was killed by SIGKILL.")
+        jobs.end(job_id, lease, "crashed", "The training was killed by SIGKILL.")
+    assert jobs.show(job_id).reason.endswith("The last one: The training was killed by SIGKILL.")
 
 
 def test_a_failure_that_must_be_corrected_ends_the_job_and_keeps_its_checkpoint(jobs):
     job_id, leased = jobs.order(), jobs.lease()
     add_checkpoint(jobs, job_id)
     for _ in range(2):  # the answer to the first report may have been lost
-        jobs.do(end_lease, job_id, leased.lease, "failed", "Too few parts.", jobs.now)
-    shown = show(jobs, job_id)
+        jobs.end(job_id, leased.lease, "failed", "Too few parts.")
+    shown = jobs.show(job_id)
     assert (shown.state, shown.reason) == ("failed", "Too few parts.")
     assert shown.checkpoint is not None
     assert jobs.lease() is None
@@ -188,7 +184,7 @@ def test_a_failure_that_must_be_corrected_ends_the_job_and_keeps_its_checkpoint(
 def test_a_queued_job_is_cancelled_at_once(jobs):
     job_id = jobs.order()
     jobs.do(cancel_job, job_id, "Ada", jobs.now)
-    assert (show(jobs, job_id).state, jobs.lease()) == ("cancelled", None)
+    assert (jobs.show(job_id).state, jobs.lease()) == ("cancelled", None)
     for change in (cancel_job, stop_job):
         with pytest.raises(RequestError, match="has ended: it is cancelled"):
             jobs.do(change, job_id, "Ada", jobs.now)
@@ -198,10 +194,10 @@ def test_the_answer_to_the_heartbeat_orders_the_worker_to_cancel(jobs):
     job_id, leased = jobs.order(), jobs.lease()
     add_checkpoint(jobs, job_id)
     jobs.do(cancel_job, job_id, "Ada", jobs.now)
-    assert show(jobs, job_id).request == "cancel"
-    assert jobs.do(renew_lease, job_id, leased.lease, TRAINING, jobs.now).command == "cancel"
-    jobs.do(end_lease, job_id, leased.lease, "cancelled", "", jobs.now)
-    shown = show(jobs, job_id)
+    assert jobs.show(job_id).request == "cancel"
+    assert jobs.beat(job_id, leased.lease) == "cancel"
+    jobs.end(job_id, leased.lease, "cancelled", "")
+    shown = jobs.show(job_id)
     assert (shown.state, shown.request, shown.checkpoint) == ("cancelled", None, None)
     assert jobs.read(lambda connection: connection.execute(select(training_files)).all()) == []
 
@@ -213,8 +209,8 @@ def test_a_cancelled_job_is_not_queued_again(jobs, end):
     if end == "silent":
         jobs.wait(LEASE_S)
     else:
-        jobs.do(end_lease, job_id, leased.lease, end, "It ended.", jobs.now)
-    assert (jobs.lease(), show(jobs, job_id).state) == (None, "cancelled")
+        jobs.end(job_id, leased.lease, end, "It ended.")
+    assert (jobs.lease(), jobs.show(job_id).state) == (None, "cancelled")
 
 
 def test_the_answer_to_the_heartbeat_orders_the_worker_to_stop_with_the_best_weights(jobs):
@@ -223,10 +219,10 @@ def test_the_answer_to_the_heartbeat_orders_the_worker_to_stop_with_the_best_wei
         jobs.do(stop_job, job_id, "Ada", jobs.now)
     leased = jobs.lease()
     jobs.do(stop_job, job_id, "Ada", jobs.now)
-    assert jobs.do(renew_lease, job_id, leased.lease, TRAINING, jobs.now).command == "stop"
+    assert jobs.beat(job_id, leased.lease) == "stop"
     jobs.do(cancel_job, job_id, "Ada", jobs.now)
     jobs.do(stop_job, job_id, "Ada", jobs.now)  # too late
-    assert jobs.do(renew_lease, job_id, leased.lease, TRAINING, jobs.now).command == "cancel"
+    assert jobs.beat(job_id, leased.lease) == "cancel"
 
 
 def test_a_worker_of_another_version_gets_no_job(jobs):
@@ -261,9 +257,9 @@ def test_a_worker_with_many_names_does_not_fill_the_list(jobs, monkeypatch):
 def test_long_output_is_stored_up_to_a_limit(jobs, monkeypatch):
     monkeypatch.setattr("api.training.job_events.MAX_CHARACTERS", 250)
     job_id, leased = jobs.order(), jobs.lease()
-    report = replace(TRAINING, events=[NewEvent("output", ["x" * 100])])
+    events = [SentEvent(kind="output", content=["x" * 100])]
     for _ in range(6):
-        jobs.do(renew_lease, job_id, leased.lease, report, jobs.now)
+        jobs.beat(job_id, leased.lease, events=events)
     kinds = [event.kind for event in jobs.read(list_events, job_id, 0, 50).events]
     assert kinds == ["state", "state", "output", "output", "output", "state"]
 
@@ -272,8 +268,8 @@ def test_a_worker_that_leases_and_releases_again_and_again_fills_no_disk(jobs, m
     monkeypatch.setattr("api.training.job_events.MAX_STATES", 5)
     job_id = jobs.order()
     for _ in range(6):
-        jobs.do(end_lease, job_id, jobs.lease().lease, "released", "It stopped.", jobs.now)
-    jobs.do(end_lease, job_id, jobs.lease().lease, "failed", "Too few parts.", jobs.now)
+        jobs.end(job_id, jobs.lease().lease, "released", "It stopped.")
+    jobs.end(job_id, jobs.lease().lease, "failed", "Too few parts.")
     texts = [event.content for event in jobs.read(list_events, job_id, 0, 50).events]
     assert (len(texts), texts[-1]) == (6, "The job is failed. Too few parts.")
 
@@ -282,8 +278,8 @@ def test_a_worker_that_leases_and_releases_again_and_again_fills_no_disk(jobs, m
 def test_a_reason_has_only_printable_characters(jobs):
     """PostgreSQL stores no NUL."""
     job_id, leased = jobs.order(), jobs.lease()
-    jobs.do(end_lease, job_id, leased.lease, "failed", "bad\0file \x1b[1m", jobs.now)
-    assert show(jobs, job_id).reason == "bad\ufffdfile \ufffd[1m"
+    jobs.end(job_id, leased.lease, "failed", "bad\0file \x1b[1m")
+    assert jobs.show(job_id).reason == "bad\ufffdfile \ufffd[1m"
 
 
 def test_a_checkpoint_of_another_version_is_not_continued(jobs):
@@ -298,13 +294,13 @@ def test_a_checkpoint_of_another_version_is_not_continued(jobs):
 def test_a_job_is_done_only_with_a_model(jobs):
     job_id, leased = jobs.order(), jobs.lease()
     with pytest.raises(RequestError, match=r"has no model/manifest.json\. Upload it first"):
-        jobs.do(end_lease, job_id, leased.lease, "done", "", jobs.now)
+        jobs.end(job_id, leased.lease, "done", "")
     add_checkpoint(jobs, job_id)
     model = [SentFile(path="model/manifest.json", chunks=[bytes(range(32)).hex()])]
     jobs.do(store_files, job_id, "result", model)
     for _ in range(2):
-        jobs.do(end_lease, job_id, leased.lease, "done", "", jobs.now, {"rating": {"level": "usable"}})
-    shown = show(jobs, job_id)
+        jobs.end(job_id, leased.lease, "done", "", {"rating": {"level": "usable"}})
+    shown = jobs.show(job_id)
     assert (shown.state, shown.outcome["rating"]["level"], shown.checkpoint) == ("done", "usable", None)
 
 
@@ -312,8 +308,9 @@ def test_events_are_stored_in_their_order_up_to_a_limit(jobs, monkeypatch):
     monkeypatch.setattr("api.training.job_events.MAX_EVENTS", 3)
     job_id, leased = jobs.order(), jobs.lease()
     for step in range(3):
-        events = [NewEvent("metrics", {"step": step}), NewEvent("output", [f"line {step}"])]
-        jobs.do(renew_lease, job_id, leased.lease, replace(TRAINING, events=events), jobs.now)
+        contents = {"metrics": {"step": step}, "output": [f"line {step}"]}
+        events = [SentEvent(kind=kind, content=content) for kind, content in contents.items()]
+        jobs.beat(job_id, leased.lease, events=events)
     page = jobs.read(list_events, job_id, 0, 3)
     assert [event.content for event in page.events] == [
         "Ordered by Ada.",
