@@ -27,15 +27,7 @@ SCOPE = "openid profile email"
 NAME_CLAIMS = ("preferred_username", "email", "name", "sub")
 """Claims that may have the name of a user; the first one counts."""
 TIMEOUT_S = 10.0
-WRONG_ANSWERS = (
-    AuthlibBaseError,
-    JoseError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    RuntimeError,
-)
+WRONG_ANSWERS = (AuthlibBaseError, JoseError, ValueError, KeyError, TypeError, AttributeError, RuntimeError)
 """What Authlib raises for answers of a provider that it does not expect."""
 
 
@@ -154,15 +146,7 @@ def log_in_identity(
     known = found.one_or_none()
     name = identity.name if known is None else known["name"]
     if known is None:
-        add_user(
-            connection,
-            name,
-            identity.role,
-            password=None,
-            subject=identity.subject,
-            who=name,
-            now=now,
-        )
+        add_user(connection, name, identity.role, password=None, subject=identity.subject, who=name, now=now)
     else:
         set_role(connection, name, known["role"], identity.role, name)
     add_audit_entry(connection, name, "log in")

@@ -1,15 +1,6 @@
 """Tables of users, their sessions and log-ins."""
 
-from sqlalchemy import (
-    Boolean,
-    Column,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    Table,
-    Text,
-)
+from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, LargeBinary, Table, Text
 
 from api.database.schema import UtcDateTime, metadata
 

@@ -49,13 +49,7 @@ def _add(engine: Engine, options: argparse.Namespace) -> None:
     now, is_screen = datetime.now(UTC), options.screen
     with write_transaction(engine) as connection:
         users.add_user(
-            connection,
-            name,
-            options.role,
-            password=password,
-            is_screen=is_screen,
-            who=COMMAND_LINE,
-            now=now,
+            connection, name, options.role, password=password, is_screen=is_screen, who=COMMAND_LINE, now=now
         )
     print(f"The user '{name}' has the role {options.role}.")
     if options.screen:

@@ -29,10 +29,7 @@ READ, CHANGE = require_role("reviewer"), require_role("engineer")
 def describe_file(*kinds: str) -> dict[str, Any]:
     """Returns the part of a route that describes a file as its answer."""
     content = {kind: {"schema": BINARY_SCHEMA} for kind in kinds}
-    return {
-        "response_class": Response,
-        "responses": {200: {"content": content}, **PROBLEMS},
-    }
+    return {"response_class": Response, "responses": {200: {"content": content}, **PROBLEMS}}
 
 
 JobsDep = Annotated[JobRunner, component(JobRunner)]

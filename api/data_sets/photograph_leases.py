@@ -101,11 +101,7 @@ def check_not_leased_to_another(
 
 
 def _lease(
-    connection: Connection,
-    data_set_id: int,
-    photograph_ids: Sequence[int],
-    labeller: Labeller,
-    now: datetime,
+    connection: Connection, data_set_id: int, photograph_ids: Sequence[int], labeller: Labeller, now: datetime
 ) -> LeasedPhotographs:
     until = now + LEASE_DURATION
     taken = update(data_set_photographs).where(table.id.in_(photograph_ids))

@@ -10,11 +10,7 @@ from sqlalchemy import Connection, RowMapping, Select, insert, select, update
 from api.data_sets.definitions import find_data_set
 from api.data_sets.names import printable
 from api.data_sets.new_file import NewFile
-from api.data_sets.schemas import (
-    PhotographPage,
-    Proposal,
-    StoredPhotograph,
-)
+from api.data_sets.schemas import PhotographPage, Proposal, StoredPhotograph
 from api.data_sets.tables import data_set_files, data_set_photographs, data_set_proposals
 from api.errors import RequestError
 from api.record.queries import add_audit_entry

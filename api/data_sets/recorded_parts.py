@@ -195,11 +195,7 @@ def add_parts(
 
 
 def _annotate(
-    connection: Connection,
-    data_set_id: int,
-    added: AddedPhotograph,
-    part: RecordedPart,
-    mask: NewFile | None,
+    connection: Connection, data_set_id: int, added: AddedPhotograph, part: RecordedPart, mask: NewFile | None
 ) -> bool:
     """Adds the review as annotation; returns whether there is one and the photograph had none."""
     row = find_photograph(connection, data_set_id, added.id)

@@ -12,8 +12,7 @@ DIGEST_PATTERN = "^[0-9a-f]{64}$"
 JobId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
 DigestPath = Annotated[str, Path(pattern=DIGEST_PATTERN, description="SHA-256, hexadecimal")]
 LeaseHeader = Annotated[
-    str,
-    Header(alias="X-Lease", pattern="^[0-9a-f]{32}$", description="of the answer that leased the job"),
+    str, Header(alias="X-Lease", pattern="^[0-9a-f]{32}$", description="of the answer that leased the job")
 ]
 
 

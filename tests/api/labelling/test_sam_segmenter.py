@@ -37,10 +37,7 @@ def iou(found, expected):
     return np.count_nonzero(found & expected) / np.count_nonzero(found | expected)
 
 
-@pytest.mark.parametrize(
-    ("size", "x", "y"),
-    [((48, 84), 30, 20), ((150, 27), 20, 100), ((1, 300), 150, 0)],
-)
+@pytest.mark.parametrize(("size", "x", "y"), [((48, 84), 30, 20), ((150, 27), 20, 100), ((1, 300), 150, 0)])
 def test_the_likeliest_mask_is_around_the_click_at_the_size_of_the_photograph(model, size, x, y):
     found = segment(model, size, (x, y, True))
     expected = draw_clicks(size, [(x, y, True)], RADIUS)

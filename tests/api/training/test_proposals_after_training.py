@@ -137,10 +137,7 @@ def test_a_model_that_makes_the_service_stop_does_not_do_so_for_ever(service, ma
     latest = show(service)["latest"]
     assert latest["state"] == "failed"
     assert latest["error"].startswith(f"The service was stopped {starts} times")
-    assert latest["error_cause"] == {
-        "code": "proposals_stopped",
-        "values": {"times": starts},
-    }
+    assert latest["error_cause"] == {"code": "proposals_stopped", "values": {"times": starts}}
     assert service.get(f"{service.path}/proposals").json() is None
 
 
