@@ -87,18 +87,13 @@ def test_log_in_and_out(browser):
     assert browser.code("DELETE", "/v1/session") == (401, "not_logged_in")
 
 
-def test_cookie_is_for_the_public_address(browser, app):
-    app.state.settings = app.state.settings.model_copy(update={"public_url": "https://plant.test/inspect"})
-    answer = browser.send("POST", "/v1/session", {"name": ADMIN, "password": PASSWORD})
-    attributes = answer.headers["set-cookie"].lower()
-    assert "path=/inspect" in attributes and "secure" in attributes
-
-
-def test_cookie_is_secure_over_https(browser):
-    answer = browser.client.request(
-        "POST", "https://test/v1/session", json={"name": ADMIN, "password": PASSWORD}
-    )
+def test_cookie_is_for_the_public_address_and_secure_over_https(browser, app):
+    body = {"name": ADMIN, "password": PASSWORD}
+    answer = browser.client.request("POST", "https://test/v1/session", json=body)
     assert "secure" in answer.headers["set-cookie"].lower()
+    app.state.settings = app.state.settings.model_copy(update={"public_url": "https://plant.test/inspect"})
+    attributes = browser.send("POST", "/v1/session", body).headers["set-cookie"].lower()
+    assert "path=/inspect" in attributes and "secure" in attributes
 
 
 @pytest.mark.parametrize(

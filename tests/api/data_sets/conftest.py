@@ -1,5 +1,7 @@
 import contextlib
 import io
+import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -15,13 +17,56 @@ from api.record.storage.pictures import FolderPictures
 from api.record.stored_files import check_same_record
 from api.record.tables import store
 from datasets.__main__ import main
-from tests.api.data_sets.filled_data_set import NOW, FilledDataSet
+from tests.api.data_sets.filled_data_set import CLASSES, NOW, FilledDataSet
+from tests.api.engineer_client import EngineerClient
+
+SETS = "/v1/data-sets"
 
 
 @pytest.fixture
 def database_url(request, make_database_url, tmp_path):
     """Of a database without rows: SQLite, except in tests of `both_databases`."""
     return make_database_url(getattr(request, "param", "sqlite"), tmp_path)
+
+
+@pytest.fixture(scope="module")
+def engineer(tmp_path_factory):
+    """A client of a service that all tests of a module share."""
+    with EngineerClient(tmp_path_factory.mktemp("record")) as client:
+        yield client
+
+
+@pytest.fixture
+def create(engineer):
+    """Creates a data set; returns its path."""
+
+    def create_one(name=None, classes=CLASSES):
+        answer = engineer.post(SETS, json={"name": name or uuid.uuid4().hex, "classes": classes})
+        assert answer.status_code == 201, answer.text
+        return f"{SETS}/{answer.json()['id']}"
+
+    return create_one
+
+
+@pytest.fixture
+def path(create):
+    """The path of a new data set."""
+    return create()
+
+
+@pytest.fixture
+def wait_for(engineer):
+    """Returns the answer about a job, at this path, when it has ended."""
+
+    def wait(path):
+        for _ in range(3000):
+            job = engineer.get(path).json()
+            if job["state"] != "running":
+                return job
+            time.sleep(0.1)
+        raise AssertionError(job)
+
+    return wait
 
 
 @pytest.fixture
@@ -36,7 +81,7 @@ def filled(engine, stored):
     with write_transaction(engine) as connection:
         connection.execute(insert(store), {"id": "the record", "bytes": 0})
         check_same_record(connection, stored, data_set_files)
-        number = create_data_set(connection, "Brackets", ["scratch", "dent"], "Ada", NOW)
+        number = create_data_set(connection, "Brackets", CLASSES, "Ada", NOW)
     return FilledDataSet(engine, stored, number)
 
 

@@ -1,29 +1,12 @@
 """Checks of the labelled photographs of a data set, in the background."""
 
-import time
-import uuid
-
 import pytest
 
 from datasets.layouts.toy import make_sample
 from segdec.images import encode_png
 from tests.api.conftest import PNG, problem
-from tests.api.engineer_client import EngineerClient
 
 pytestmark = pytest.mark.usefixtures("program_in_this_process")
-SETS = "/v1/data-sets"
-
-
-@pytest.fixture(scope="module")
-def engineer(tmp_path_factory):
-    with EngineerClient(tmp_path_factory.mktemp("record")) as client:
-        yield client
-
-
-@pytest.fixture
-def path(engineer):
-    body = {"name": uuid.uuid4().hex, "classes": ["scratch"]}
-    return f"{SETS}/{engineer.post(SETS, json=body).json()['id']}"
 
 
 def add(client, path, name, pixels, label="good"):
@@ -35,16 +18,7 @@ def add(client, path, name, pixels, label="good"):
     return number
 
 
-def wait_for(client, path):
-    for _ in range(3000):
-        shown = client.get(f"{path}/check").json()
-        if shown["state"] != "running":
-            return shown
-        time.sleep(0.1)
-    raise AssertionError(shown)
-
-
-def test_findings_name_the_photographs(engineer, path):
+def test_findings_name_the_photographs(engineer, path, wait_for):
     never = engineer.get(f"{path}/check")
     assert (never.status_code, never.json()) == (200, None)
     assert problem(engineer.post(f"{path}/check")) == (409, "nothing_labelled")
@@ -55,7 +29,7 @@ def test_findings_name_the_photographs(engineer, path):
     answer = engineer.post(f"{path}/check")
     assert answer.status_code == 202 and answer.json()["state"] == "running"
     assert answer.json()["checked"] == 14
-    shown = wait_for(engineer, path)
+    shown = wait_for(f"{path}/check")
     assert (shown["state"], shown["error"]) == ("done", None)
     found = [(one["kind"], [each["name"] for each in one["photographs"]]) for one in shown["findings"]]
     assert ("near_duplicates", ["0", "brighter"]) in found
@@ -66,11 +40,11 @@ def test_findings_name_the_photographs(engineer, path):
     assert names == ["0"]
 
 
-def test_contradictions_have_names_instead_of_files(engineer, path):
+def test_contradictions_have_names_instead_of_files(engineer, path, wait_for):
     pixels = make_sample(0, size=64).image
     add(engineer, path, "one", pixels)
     add(engineer, path, "other", pixels.repeat(3, axis=2), "scratch")  # in colour: another file
     engineer.post(f"{path}/check")
-    shown = wait_for(engineer, path)
+    shown = wait_for(f"{path}/check")
     assert shown["state"] == "done", shown
     assert all("data_set/" not in one["text"] for one in shown["findings"])

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import io
 import json
-import uuid
 import zipfile
 
 import numpy as np
@@ -13,30 +12,9 @@ import pytest
 from segdec.annotation_content import AnnotationContent
 from segdec.images import decode_image, decode_mask_values, encode_png
 from tests.api.conftest import PNG, problem
+from tests.api.data_sets.conftest import SETS
 from tests.api.data_sets.filled_data_set import EVERY_FIELD, mask_of, photograph_file
 from tests.api.engineer_client import EngineerClient
-
-SETS = "/v1/data-sets"
-
-
-@pytest.fixture(scope="module")
-def engineer(tmp_path_factory):
-    """A client that all tests of this module share."""
-    with EngineerClient(tmp_path_factory.mktemp("record")) as client:
-        yield client
-
-
-@pytest.fixture
-def create(engineer):
-    """Creates a data set; returns its path."""
-
-    def create_one(name=None, classes=("scratch", "dent")):
-        body = {"name": name or uuid.uuid4().hex, "classes": list(classes)}
-        answer = engineer.post(SETS, json=body)
-        assert answer.status_code == 201, answer.text
-        return f"{SETS}/{answer.json()['id']}"
-
-    return create_one
 
 
 def send(client, path, number, **query):

@@ -2,19 +2,17 @@
 
 import io
 import shutil
-import time
-import uuid
 import zipfile
 
 import pytest
 
 from api.jobs import runner
 from tests.api.conftest import PNG, problem
+from tests.api.data_sets.conftest import SETS
 from tests.api.data_sets.filled_data_set import photograph_file
 from tests.api.data_sets.test_imports import PARTS
 from tests.api.engineer_client import EngineerClient
 
-SETS = "/v1/data-sets"
 ZIP = {"Content-Type": "application/zip"}
 
 
@@ -30,13 +28,6 @@ def engineer(record_folder):
         yield client
 
 
-@pytest.fixture
-def path(engineer):
-    """The path of a new data set."""
-    body = {"name": uuid.uuid4().hex, "classes": ["scratch", "dent"]}
-    return f"{SETS}/{engineer.post(SETS, json=body).json()['id']}"
-
-
 def archive(entries):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as written:
@@ -45,22 +36,12 @@ def archive(entries):
     return file.getvalue()
 
 
-def wait_for(client, path, number):
-    """The import when it has ended."""
-    for _ in range(3000):
-        shown = client.get(f"{path}/imports/{number}").json()
-        if shown["state"] != "running":
-            return shown
-        time.sleep(0.1)
-    raise AssertionError(shown)
-
-
-def test_archive_is_read_in_the_background(engineer, path, record_folder):
+def test_archive_is_read_in_the_background(engineer, path, wait_for, record_folder):
     answer = engineer.post(f"{path}/archives?name=parts.zip", content=archive(PARTS), headers=ZIP)
     assert answer.status_code == 202, answer.text
     sent = answer.json()
     assert (sent["name"], sent["state"], sent["finished_at"]) == ("parts.zip", "running", None)
-    shown = wait_for(engineer, path, sent["id"])
+    shown = wait_for(f"{path}/imports/{sent['id']}")
     assert shown["state"] == "done", shown
     assert (shown["result"]["found"], shown["result"]["labelled"]) == (4, 4)
     labels = engineer.get(path).json()["counts"]["labels"]
@@ -70,13 +51,13 @@ def test_archive_is_read_in_the_background(engineer, path, record_folder):
 
 
 @pytest.mark.usefixtures("program_in_this_process")
-def test_reasons_for_a_failure_are_shown(engineer, path):
+def test_reasons_for_a_failure_are_shown(engineer, path, wait_for):
     for content, query, words in (
         (archive({"a.png": PARTS["parts/good/a.png"]}), "", "does not show which are good"),
         (archive({"a.txt": b""}), "?labels=none", "has no photographs"),
     ):
         answer = engineer.post(f"{path}/archives{query}", content=content, headers=ZIP)
-        shown = wait_for(engineer, path, answer.json()["id"])
+        shown = wait_for(f"{path}/imports/{answer.json()['id']}")
         assert shown["state"] == "failed"
         assert words in shown["error"], shown
 

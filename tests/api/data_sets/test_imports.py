@@ -193,10 +193,10 @@ def test_a_path_through_another_folder_does_not_show_whether_it_exists(run, tmp_
 
 
 def test_good_photographs_of_a_manifest_need_no_list_of_classes(run, filled):
-    before = filled.read(show_data_set).classes
     result = run({"manifest.csv": b"image,label\na.png,good\n", "a.png": png(1)})
     assert (result.added, result.labelled, result.problems) == (1, 1, [])
-    assert filled.read(show_data_set).classes == before
+    run({"good/a.png": png(1)}, number=1)
+    assert filled.read(show_data_set).classes == ["scratch", "dent"]
 
 
 def test_an_error_names_files_as_the_archive_has_them(run):
@@ -291,11 +291,6 @@ def test_archive_without_labels(filled, run):
     result = run({"a.png": png(1), "dent/b.png": png(2)}, replace(OPTIONS, with_labels=False))
     assert (result.found, result.added, result.labelled) == (2, 2, 0)
     assert {name: one.label for name, one in photographs(filled).items()} == {"a": None, "dent/b": None}
-    assert filled.read(show_data_set).classes == ["scratch", "dent"]
-
-
-def test_good_photographs_alone_add_no_class(filled, run):
-    run({"good/a.png": png(1)})
     assert filled.read(show_data_set).classes == ["scratch", "dent"]
 
 

@@ -72,7 +72,7 @@ def test_answered_photographs_survive_kills_and_no_file_is_left_over(tmp_path):
     service = RecordingService(folder, database, *flags)
     httpx.post(f"{service.url}/v1/data-sets", json={"name": "a", "classes": ["dent"]}).raise_for_status()
     sender = Sender(service.url)
-    for _ in range(5):
+    for _ in range(2):
         enough = len(sender.answered) + moments.randrange(3, 20)
         while len(sender.answered) < enough and not sender.unexpected:
             sender.ended.wait(0.01)

@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from api.labelling.sam_model import Embedding, SamModel
-from api.labelling.windows import Image
-
 SIDE, STRIDE = 64, 4
 """Side of the encoder's input, and its pixels for one of a mask."""
 RADII, SCORES = (24.0, 12.0, 4.0), (0.3, 0.8, 0.5)
 """Radii are px of the encoder's input."""
+BEST_RADIUS = RADII[SCORES.index(max(SCORES))]
 FAR = 1e6
 SHAPES = {
     "image": [1, 3, SIDE, SIDE],
@@ -52,19 +50,6 @@ def write_sam(folder: Path, **changes: Any) -> Path:
     return folder
 
 
-def record_encoded_shapes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """Returns a list that gets the shape of each photograph that an encoder gets from now on."""
-    shapes: list[tuple[int, ...]] = []
-    encode = SamModel.encode
-
-    def encode_and_record(model: SamModel, image: Image) -> Embedding:
-        shapes.append(image.shape)
-        return encode(model, image)
-
-    monkeypatch.setattr(SamModel, "encode", encode_and_record)
-    return shapes
-
-
 def rename(file: Path, old: str, new: str) -> None:
     """Renames an input or output of an ONNX file."""
     import onnx
@@ -76,6 +61,10 @@ def rename(file: Path, old: str, new: str) -> None:
         for names in (node.input, node.output):
             names[:] = [new if name == old else name for name in names]
     onnx.save(graph, file)
+
+
+def iou(found: Any, expected: Any) -> float:
+    return float(np.count_nonzero(found & expected) / np.count_nonzero(found | expected))
 
 
 def draw_clicks(size: tuple[int, int], clicks: list[tuple[int, int, bool]], radius: float) -> Any:

@@ -1,6 +1,5 @@
 """Regions from clicks over HTTP; how well they fit is measured by benchmarks/clicks.py."""
 
-import base64
 import math
 
 import numpy as np
@@ -9,12 +8,12 @@ import pytest
 from api.data_sets.tables import data_set_files
 from api.inference.memory_budget import BYTES_PER_PIXEL, PhotographCost
 from api.labelling import labelling_routes as labelling
-from segdec.images import decode_mask_values, encode_png
+from segdec.images import encode_png
 from tests.api.conftest import problem
 from tests.api.engineer_client import EngineerClient
 
 PNG = {"Content-Type": "image/png"}
-HEIGHT, WIDTH = 80, 120
+SIZE = HEIGHT, WIDTH = 80, 120
 
 
 @pytest.fixture(scope="module")
@@ -35,33 +34,19 @@ def photograph(engineer):
     return f"{path}/{sent['photograph']['id']}"
 
 
-def click(x, y, is_defect=True):
-    return {"x": x, "y": y, "is_defect": is_defect}
+def click(x, y):
+    return {"x": x, "y": y, "is_defect": True}
 
 
-def region(engineer, photograph, *clicks):
-    """Returns the mask that the service answers, [HEIGHT, WIDTH]."""
-    answer = engineer.post(f"{photograph}/segment", json={"clicks": list(clicks)})
-    assert answer.status_code == 200, answer.text
-    found, mask = answer.json(), np.zeros((HEIGHT, WIDTH), np.uint8)
-    if found["png"] is not None:
-        data = base64.b64decode(found["png"])
-        part = decode_mask_values(data, "the region", max_pixels=HEIGHT * WIDTH, classes=None)
-        top, left = found["top"], found["left"]
-        mask[top : top + part.shape[0], left : left + part.shape[1]] = part
-    return mask
-
-
-def test_a_click_on_a_defect_marks_it_and_a_click_beside_it_corrects(engineer, photograph):
+def test_a_click_on_a_defect_marks_it_and_a_click_beside_it_corrects(find_region, photograph):
     square = np.zeros((HEIGHT, WIDTH), bool)
     square[20:40, 30:50] = True
-    found = region(engineer, photograph, click(40, 30)) > 0
+    found = find_region(photograph, SIZE, (40, 30, True))
     assert (found & square).sum() / (found | square).sum() > 0.9
-    corrected = region(engineer, photograph, click(40, 30), click(48, 30, is_defect=False)) > 0
+    corrected = find_region(photograph, SIZE, (40, 30, True), (48, 30, False))
     assert corrected[30, 40] and not corrected[30, 48]
-    again = region(engineer, photograph, click(40, 30)) > 0
-    np.testing.assert_array_equal(again, found)
-    assert not region(engineer, photograph, click(5, 5, is_defect=False)).any()
+    np.testing.assert_array_equal(find_region(photograph, SIZE, (40, 30, True)), found)
+    assert not find_region(photograph, SIZE, (5, 5, False)).any()
 
 
 @pytest.mark.parametrize(
@@ -111,10 +96,10 @@ def test_a_photograph_is_not_opened_while_others_need_the_memory(engineer, use):
     assert (ask().status_code, memory.reserved_bytes) == (200, 0)
 
 
-def test_after_the_deadline_the_clicks_so_far_are_kept(engineer, photograph, monkeypatch):
-    clicks = [click(31, 31), click(45, 35), click(35, 22)]
+def test_after_the_deadline_the_clicks_so_far_are_kept(engineer, find_region, photograph, monkeypatch):
+    places = (31, 31), (45, 35), (35, 22)
+    body = {"clicks": [click(*place) for place in places]}
     monkeypatch.setattr(labelling, "perf_counter", lambda: math.inf)
-    path = f"{photograph}/segment"
-    answers = [problem(engineer.post(path, json={"clicks": clicks})) for _ in clicks]
+    answers = [problem(engineer.post(f"{photograph}/segment", json=body)) for _ in places]
     assert answers == 3 * [(504, "deadline_passed")]
-    assert region(engineer, photograph, *clicks).any()
+    assert find_region(photograph, SIZE, *((*place, True) for place in places)).any()

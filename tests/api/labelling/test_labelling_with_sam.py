@@ -1,19 +1,17 @@
 """Regions from clicks over HTTP, of a service with the files of SAM."""
 
-import base64
-
 import numpy as np
 import pytest
 
 from api.settings import Settings, read_settings
 from segdec.errors import ConfigError
-from segdec.images import decode_mask_values, encode_png
+from segdec.images import encode_png
 from tests.api.conftest import ServiceClient
 from tests.api.engineer_client import EngineerClient
-from tests.api.labelling.sam_graphs import RADII, SCORES, draw_clicks, record_encoded_shapes, write_sam
+from tests.api.labelling.sam_graphs import BEST_RADIUS as RADIUS
+from tests.api.labelling.sam_graphs import draw_clicks, iou, write_sam
 
 SIZE = 40, 90
-RADIUS = RADII[SCORES.index(max(SCORES))]
 
 
 @pytest.fixture(scope="module")
@@ -21,12 +19,6 @@ def engineer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("record")
     with EngineerClient(folder, sam=write_sam(folder / "sam")) as client:
         yield client
-
-
-@pytest.fixture
-def encoded(monkeypatch):
-    """The shapes of the photographs that the encoder gets from now on."""
-    return record_encoded_shapes(monkeypatch)
 
 
 @pytest.fixture
@@ -43,38 +35,18 @@ def add_photograph(engineer):
     return add
 
 
-def region(engineer, photograph, *clicks):
-    """Returns the mask that the service answers, bool [H, W]."""
-    sent = [{"x": x, "y": y, "is_defect": is_defect} for x, y, is_defect in clicks]
-    answer = engineer.post(f"{photograph}/segment", json={"clicks": sent})
-    assert answer.status_code == 200, answer.text
-    found, mask = answer.json(), np.zeros(SIZE, bool)
-    if found["png"] is not None:
-        data = base64.b64decode(found["png"])
-        part = decode_mask_values(data, "the region", max_pixels=mask.size, classes=None)
-        height, width = part.shape
-        mask[found["top"] : found["top"] + height, found["left"] : found["left"] + width] = part > 0
-    return mask
-
-
-def iou(found, expected):
-    return np.count_nonzero(found & expected) / np.count_nonzero(found | expected)
-
-
-def test_sam_marks_the_region_and_the_encoder_runs_once_for_a_photograph(engineer, add_photograph, encoded):
+def test_sam_marks_the_region_and_the_encoder_runs_once_for_a_photograph(
+    find_region, add_photograph, encoded
+):
     photograph, other = add_photograph(0), add_photograph(1)
     clicks = (30, 25, True), (45, 25, False), (70, 35, True)
     for number in (1, 2, 3, 1):
         expected = draw_clicks(SIZE, clicks[:number], RADIUS)
-        assert iou(region(engineer, photograph, *clicks[:number]), expected) > 0.85
+        assert iou(find_region(photograph, SIZE, *clicks[:number]), expected) > 0.85
     assert encoded == [(*SIZE, 3)]
-    region(engineer, other, clicks[0])
-    region(engineer, photograph, clicks[2])
+    find_region(other, SIZE, clicks[0])
+    find_region(photograph, SIZE, clicks[2])
     assert encoded == 2 * [(*SIZE, 3)]
-
-
-def test_only_clicks_beside_a_defect_mark_nothing(engineer, add_photograph):
-    assert not region(engineer, add_photograph(2), (30, 25, False)).any()
 
 
 def test_a_service_with_other_files_does_not_start(make_app, tmp_path):

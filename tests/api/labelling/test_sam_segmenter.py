@@ -10,9 +10,8 @@ from api.labelling import sam_segmenter
 from api.labelling.clicks import Click
 from api.labelling.sam_model import SamModel
 from api.labelling.sam_segmenter import SamSegmenter
-from tests.api.labelling.sam_graphs import RADII, SCORES, SIDE, draw_clicks, record_encoded_shapes, write_sam
-
-RADIUS = RADII[SCORES.index(max(SCORES))]
+from tests.api.labelling.sam_graphs import BEST_RADIUS as RADIUS
+from tests.api.labelling.sam_graphs import RADII, SIDE, draw_clicks, iou, write_sam
 
 
 @pytest.fixture(scope="module")
@@ -20,21 +19,11 @@ def model(tmp_path_factory):
     return SamModel(write_sam(tmp_path_factory.mktemp("files") / "sam"), 1)
 
 
-@pytest.fixture
-def encoded(monkeypatch):
-    """The shapes of what the encoder gets from now on."""
-    return record_encoded_shapes(monkeypatch)
-
-
 def segment(model, size, *clicks):
     segmenter = SamSegmenter(model, np.full(size, 255, np.uint8))
     mask = segmenter.segment([Click(*click) for click in clicks])
     assert (mask.dtype, mask.shape, set(np.unique(mask)) <= {0, 255}) == (np.uint8, size, True)
     return mask > 0
-
-
-def iou(found, expected):
-    return np.count_nonzero(found & expected) / np.count_nonzero(found | expected)
 
 
 @pytest.mark.parametrize(("size", "x", "y"), [((48, 84), 30, 20), ((150, 27), 20, 100), ((1, 300), 150, 0)])

@@ -217,19 +217,15 @@ def test_a_member_leaves_when_its_part_is_done(jobs):
     assert jobs.beat(job_id, chief) == "continue"
 
 
-def test_all_members_get_the_order_to_cancel(jobs):
+def test_all_members_get_the_order_to_stop_or_to_cancel(jobs):
     job_id, chief, other = begin(jobs)
+    jobs.do(stop_job, job_id, "Ada", jobs.now)
+    assert [jobs.beat(job_id, lease) for lease in (chief, other)] == ["stop", "stop"]
     jobs.do(cancel_job, job_id, "Ada", jobs.now)
     assert [jobs.beat(job_id, lease) for lease in (chief, other)] == ["cancel", "cancel"]
     jobs.end(job_id, other, "cancelled")
     assert (jobs.show(job_id).state, jobs.show(job_id).members) == ("cancelled", [])
     assert_lost(jobs, job_id, chief)
-
-
-def test_all_members_get_the_order_to_stop(jobs):
-    job_id, chief, other = begin(jobs)
-    jobs.do(stop_job, job_id, "Ada", jobs.now)
-    assert [jobs.beat(job_id, lease) for lease in (chief, other)] == ["stop", "stop"]
 
 
 # === Lost members ===

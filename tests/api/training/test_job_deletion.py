@@ -12,7 +12,7 @@ from api.record.tables import audit
 from api.training.file_sets import store_files
 from api.training.job_deletion import delete_job
 from api.training.job_view import show_job
-from api.training.jobs import cancel_job, continue_job
+from api.training.jobs import continue_job
 from api.training.leases import end_lease
 from api.training.tables import training_events, training_files
 from api.training.training_store import NewChunk, delete_unused_chunks, store_chunk
@@ -107,10 +107,3 @@ def test_of_simultaneous_changes_one_comes_first(jobs, change):
     for thread in threads:
         thread.join()
     assert sorted(outcomes) in (["done", "job_not_found"], ["done", "job_not_ended"])
-
-
-def test_a_cancelled_job_that_never_ran_is_deleted(jobs):
-    job_id = jobs.order()
-    jobs.do(cancel_job, job_id, "Ada", jobs.now)
-    delete(jobs, job_id)
-    assert code_of(lambda: delete(jobs, job_id)) == (404, "job_not_found")
