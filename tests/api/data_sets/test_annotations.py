@@ -74,12 +74,8 @@ def test_each_field_stays_unless_the_author_sets_it(filled):
     assert [AnnotationContent.model_validate(one.model_dump()) for one in stored] == [EVERY_FIELD] * 3
     third = filled.annotate(number, "scratch", mask, second, is_boxes=False)
     assert (latest(filled).annotation_id, latest(filled).is_boxes) == (third, False)
-
-
-def test_without_a_mask_there_are_no_boxes(filled):
-    number = filled.add(1).id
-    first = filled.annotate(number, "scratch", mask_of((1, 2, 3)), is_boxes=True)
-    filled.annotate(number, "scratch", based_on=first)
+    fourth = filled.annotate(number, "scratch", mask, third, is_boxes=True)
+    filled.annotate(number, "scratch", based_on=fourth)  # without a mask there are no boxes
     assert (latest(filled).has_mask, latest(filled).is_boxes) == (False, False)
 
 

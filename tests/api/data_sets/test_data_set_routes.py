@@ -212,24 +212,6 @@ def test_a_lost_file_is_reported(engineer, create):
     assert engineer.get(image).content == file.data
 
 
-def test_a_full_disk_stores_nothing_and_says_so(folder, monkeypatch):
-    from api.record.storage.pictures import FolderPictures
-
-    put = FolderPictures.put
-    with EngineerClient(folder) as client:
-        path = f"{SETS}/{client.post(SETS, json={'name': 'a'}).json()['id']}"
-
-        def fail(*_):
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr(FolderPictures, "put", fail)
-        answer = client.post(f"{path}/photographs", content=photograph_file(1).data, headers=PNG)
-        assert problem(answer) == (503, "record_unavailable") and "disk is full" in answer.json()["detail"]
-        monkeypatch.setattr(FolderPictures, "put", put)
-        assert client.get(path).json()["counts"]["photographs"] == 0
-        assert send(client, path, 1)["annotation_id"] is None
-
-
 def test_files_are_beside_the_pictures_of_the_record(folder, bucket, object_store):
     with EngineerClient(folder, record_pictures=f"s3://{bucket}/line3/") as client:
         path = f"{SETS}/{client.post(SETS, json={'name': 'a'}).json()['id']}"

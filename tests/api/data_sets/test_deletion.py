@@ -110,12 +110,6 @@ def test_what_another_data_set_has_stays(labelled, other):
     assert other.stored.get(photograph_file(2).sha256) == photograph_file(2).data
 
 
-def test_the_name_confirms_what_is_deleted(labelled):
-    for name in ("brackets", "Bracket", "", "Brackets\0", "x" * 10_000):
-        assert code_of(lambda name=name: delete(labelled, name)) == (400, "name_differs")
-    assert counts(labelled) == [2, 3, 1]
-
-
 def test_the_name_is_free_and_the_id_is_not_given_again(labelled):
     delete(labelled)
     with write_transaction(labelled.engine) as connection:

@@ -140,16 +140,6 @@ def test_missing_photographs_are_found_by_their_content(filled):
     assert {one.id: one.is_removed for one in found.present} == {kept.id: False, removed.id: True}
 
 
-def test_unknown_data_sets_and_photographs(filled):
-    for query, *args in ((show_data_set,), (list_photographs, PhotographFilters(), 0, 9, NOW)):
-        with pytest.raises(RequestError, match="There is no data set 99") as refusal:
-            filled.read(lambda connection, _, query=query, args=args: query(connection, 99, *args))
-        assert code_of(refusal) == (404, "data_set_not_found")
-    with pytest.raises(RequestError, match="has no photograph 7") as refusal:
-        filled.write(remove_photograph, 7, "Ada", NOW)
-    assert code_of(refusal) == (404, "photograph_not_found")
-
-
 # === Leases ===
 
 

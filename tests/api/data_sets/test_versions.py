@@ -19,11 +19,9 @@ from api.data_sets.versions import (
     list_versions,
     read_manifest,
     show_version,
-    take_snapshot,
 )
 from api.database.database import write_transaction
 from api.errors import RequestError
-from datasets.__main__ import main
 from datasets.loading import load_dataset
 from datasets.reading import read
 from tests.api.data_sets.filled_data_set import NOW, mask_of, photograph_file
@@ -108,18 +106,6 @@ def test_versions_cannot_be_changed(labelled, change):
         connection.execute(text(change.format("data_set_versions")))
 
 
-def test_what_does_not_exist_is_reported(filled):
-    with pytest.raises(RequestError, match="No photograph of the data set is labelled") as refusal:
-        filled.read(take_snapshot)
-    assert code_of(refusal) == (409, "nothing_labelled")
-    with pytest.raises(RequestError, match="has no version 2") as refusal:
-        filled.read(show_version, 2)
-    assert code_of(refusal) == (404, "version_not_found")
-    with pytest.raises(RequestError, match="has no file 0000") as refusal:
-        filled.read(find_file, bytes(32))
-    assert code_of(refusal) == (404, "file_not_found")
-
-
 def test_versions_are_compared(labelled):
     labelled.make_version()
     labelled.write(remove_photograph, 1, "Ada", NOW)
@@ -188,13 +174,6 @@ def test_datasets_reads_an_exported_folder(labelled, tmp_path):
     np.testing.assert_array_equal(sample.ignored > 0, MASK == 255)
     good = read(records["1"])
     assert not good.mask.any() and (good.ignored > 0).sum() == 16
-
-
-def test_the_command_inspects_an_exported_folder(labelled, tmp_path, capsys):
-    labelled.make_version()
-    export(labelled, "folder", tmp_path / "out")
-    main(["inspect", "manifest", str(tmp_path / "out"), "--out", str(tmp_path / "sheet.png")])
-    assert "dent" in capsys.readouterr().out and (tmp_path / "sheet.png").exists()
 
 
 def test_datasets_reads_an_exported_coco_file(labelled, tmp_path):

@@ -1,7 +1,5 @@
 """Chunks of checkpoints and results: stored once, deleted when no file has them any more."""
 
-import hashlib
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -86,25 +84,6 @@ def test_a_chunk_that_arrives_again_counts_as_new(jobs, stored, put):
     assert (delete(jobs, stored), files_of(stored), rows(jobs)) == (1, set(), set())
 
 
-def test_a_chunk_of_a_rejected_request_is_not_stored(jobs, stored, put):
-    def refuse(_):
-        raise RequestError(409, "lease_lost", "The lease has ended.")
-
-    with suppress(RequestError):
-        put(b"a", refuse)
-    assert (files_of(stored), rows(jobs), list(stored.marked())) == (set(), set(), [])
-
-
-def test_a_full_disk_leaves_no_row(jobs, stored, put, monkeypatch):
-    def fail(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(stored, "put", fail)
-    with pytest.raises(OSError, match="No space left"):
-        put(b"a")
-    assert rows(jobs) == set()
-
-
 # === Space ===
 
 
@@ -140,11 +119,3 @@ def test_chunks_leave_a_part_of_the_free_share_and_of_the_free_space(jobs, put):
     assert "trainings leave 0.00 GB." in check(jobs, space=Space(total=10_000, free=499))
     assert check(jobs, space=Space(total=10_000, free=200), free_share=0.0) is None
     assert "take 0.00 GB" in check(jobs, space=Space(total=10_000, free=199), free_share=0.0)
-
-
-def test_a_set_of_files_needs_all_its_chunks(jobs, put):
-    job_id, missing = jobs.order(), hashlib.sha256(b"missing").hexdigest()
-    files = [SentFile(path="a", chunks=[put(b"a"), missing])]
-    with pytest.raises(RequestError, match=f"Not stored: 1 of the chunks, the first one {missing}"):
-        jobs.do(store_files, job_id, "checkpoint", files)
-    assert jobs.read(list_files, job_id, "checkpoint") == []

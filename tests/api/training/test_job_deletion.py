@@ -64,14 +64,6 @@ def test_a_deleted_job_leaves_nothing_but_an_entry_in_the_audit_log(jobs, tmp_pa
     assert not stored.contains(chunk.sha256)
 
 
-def test_a_job_that_waits_or_runs_is_not_deleted(jobs):
-    job_id = jobs.order()
-    assert code_of(lambda: delete(jobs, job_id)) == (409, "job_not_ended")
-    jobs.lease()
-    assert code_of(lambda: delete(jobs, job_id)) == (409, "job_not_ended")
-    assert code_of(lambda: delete(jobs, 999)) == (404, "job_not_found")
-
-
 @both_databases
 def test_a_version_is_never_given_to_another_training(jobs):
     first, second = finish(jobs), finish(jobs)

@@ -220,18 +220,6 @@ def test_the_answer_to_the_heartbeat_orders_the_worker_to_stop_with_the_best_wei
     assert jobs.beat(job_id, leased.lease) == "cancel"
 
 
-def test_a_worker_of_another_version_gets_no_job(jobs):
-    job_id = jobs.order()
-    assert jobs.lease(replace(OTHER, version="0.0.1")).code == "worker_version"
-    (worker,) = jobs.read(list_workers).workers
-    assert worker.problem.startswith(f"The worker has version '0.0.1', the service {__version__}. Install")
-    assert jobs.lease().id == job_id
-    assert {(one.name, one.job) for one in jobs.read(list_workers).workers} == {
-        ("gpu-1", job_id),
-        ("gpu-2", None),
-    }
-
-
 def test_a_worker_that_was_away_for_a_month_is_not_listed(jobs):
     jobs.lease()
     jobs.wait(31 * 86_400)

@@ -97,10 +97,3 @@ def test_orders_are_due_when_their_training_is_done_until_they_end(jobs):
     jobs.do(change_order, first, state="ended")
     assert jobs.read(list_due) == []
     assert jobs.read(show_training, jobs.data_set).latest.state == "ended"
-
-
-def test_of_an_unknown_data_set_there_is_nothing(jobs):
-    for query in (count_labels, check_labels, show_training):
-        with pytest.raises(RequestError, match="There is no data set 99"):
-            jobs.read(query, 99)
-    assert jobs.read(show_training, jobs.data_set).latest is None
