@@ -15,7 +15,7 @@ from segdec.imaging.decoders import Decoded, decode_picture, upright
 from segdec.imaging.header import EXPECTED, FORMATS, check_channels, check_depth, open_header
 from segdec.imaging.integrity import CHECKED_FORMATS, Integrity, reject_webp
 from segdec.imaging.mask_values import class_values, defect_values
-from segdec.imaging.tiff_directory import ORIENTATION, read_orientation
+from segdec.imaging.tiff_directory import Tag, read_orientation
 from segdec.imaging.tiff_samples import check_samples
 from segdec.imaging.white_level import to_8_bits
 from segdec.runtime.files import write_bytes_atomic
@@ -247,7 +247,7 @@ def _decode(
         kind = FORMATS[str(header.format)]
         # Only EXIF counts, as in image viewers, not text or XMP. Pillow rotates TIFF itself.
         orientation = read_orientation(header.info.get("exif", b""))
-        turned = orientation != 1 or getattr(header, "tag_v2", {}).get(ORIENTATION, 1) in range(2, 9)
+        turned = orientation != 1 or getattr(header, "tag_v2", {}).get(Tag.ORIENTATION, 1) in range(2, 9)
         animated = animated or getattr(header, "is_animated", False)
         picture = decode_picture(header, kind, bit_depth, data, name)
     warnings = []

@@ -13,7 +13,7 @@ from segdec.imaging.header import ALPHA_MODES, GREY_MODES, MODES_16_BIT, PALETTE
 from segdec.imaging.integrity import incomplete
 from segdec.imaging.png_chunks import check_pixels
 from segdec.imaging.tiff_channels import as_grey
-from segdec.imaging.tiff_directory import ORIENTATION, numbers
+from segdec.imaging.tiff_directory import Tag, numbers
 from segdec.imaging.tiff_parts import check_parts
 from segdec.imaging.tiff_samples import Samples, find_separable
 
@@ -66,12 +66,8 @@ class Decoded:
 def decode_picture(picture: "Picture", kind: str, bit_depth: int, data: bytes, name: str) -> Decoded:
     """Decodes the first picture of a file.
 
-    Args:
-        picture: Its header, read by Pillow.
-        kind: The format, a value of `segdec.imaging.header.FORMATS`.
-        bit_depth: Bits per channel.
-        data: The file; for PNG, its essential chunks.
-        name: Name in error messages.
+    `picture` is its header, read by Pillow, `kind` its format, a value of `segdec.imaging.header.FORMATS`,
+    and `data` the file, of PNG the essential chunks. Messages call it `name`.
 
     Raises:
         ImageError: With the code `truncated_image` or `corrupt_image`.
@@ -138,7 +134,7 @@ def _decode_channels(picture: "Picture", samples: Samples, data: bytes, name: st
     else:
         together = _load_grey(as_grey(data, samples, 0), name)
         channels = [_separate(together, samples, number) for number in range(samples.channels)]
-    orientation = numbers(picture.tag_v2, ORIENTATION, name, (1,))[0]  # type: ignore[attr-defined]
+    orientation = numbers(picture.tag_v2, Tag.ORIENTATION, name, (1,))[0]  # type: ignore[attr-defined]
     turned: NDArray[Any] = upright(np.stack([channels[number] for number in wanted], axis=2), orientation)
     values, alpha = turned[..., : samples.colours], turned[..., samples.colours :]
     if samples.white_is_zero:

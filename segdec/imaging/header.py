@@ -8,15 +8,7 @@ from segdec.imaging.integrity import is_webp
 from segdec.imaging.other_formats import name_format
 from segdec.imaging.png_chunks import read_size
 from segdec.imaging.tiff_channels import picture_header
-from segdec.imaging.tiff_directory import (
-    BITS,
-    EXTRA_CHANNELS,
-    PHOTOMETRIC,
-    PREMULTIPLIED,
-    SAMPLE_FORMAT,
-    WHITE_IS_ZERO,
-    numbers,
-)
+from segdec.imaging.tiff_directory import PREMULTIPLIED, WHITE_IS_ZERO, Tag, numbers
 from segdec.imaging.tiff_samples import UNSIGNED, find_separable
 
 if TYPE_CHECKING:
@@ -131,9 +123,9 @@ def check_depth(picture: "Picture", data: bytes, name: str) -> int:
         depth = data[24]  # IHDR: width, height, bit depth
     elif picture.format == "TIFF" and picture.mode not in ("I", "F"):
         tags = picture.tag_v2  # type: ignore[attr-defined]
-        signed = set(numbers(tags, SAMPLE_FORMAT, name, (UNSIGNED,))) != {UNSIGNED}
-        depth = 32 if signed else max(numbers(tags, BITS, name, (1,)))
-        inverted = depth > 8 and numbers(tags, PHOTOMETRIC, name, (1,))[0] == WHITE_IS_ZERO
+        signed = set(numbers(tags, Tag.SAMPLE_FORMAT, name, (UNSIGNED,))) != {UNSIGNED}
+        depth = 32 if signed else max(numbers(tags, Tag.BITS, name, (1,)))
+        inverted = depth > 8 and numbers(tags, Tag.PHOTOMETRIC, name, (1,))[0] == WHITE_IS_ZERO
     if depth > 16 or inverted:
         found = "more than 8 bits with 0 for white" if inverted else "32 bits, or signed or float values,"
         raise ImageError(
@@ -162,7 +154,7 @@ def check_channels(picture: "Picture", bit_depth: int, name: str) -> None:
             "it as one of these.",
             code="unsupported_channels",
         )
-    extra = numbers(getattr(picture, "tag_v2", {}), EXTRA_CHANNELS, name)
+    extra = numbers(getattr(picture, "tag_v2", {}), Tag.EXTRA_CHANNELS, name)
     if bit_depth > 8 and PREMULTIPLIED in extra:
         raise ImageError(
             f"{name} has 16-bit colours that are multiplied by their alpha. Expected grey or RGB; save it "

@@ -6,25 +6,7 @@ pixel side by side.
 
 import struct
 
-from segdec.imaging.tiff_directory import (
-    BITS,
-    CHANNELS,
-    EXTRA_CHANNELS,
-    ORIENTATION,
-    PHOTOMETRIC,
-    PLANES,
-    PREDICTOR,
-    SAMPLE_FORMAT,
-    STRIP_BYTES,
-    STRIPS,
-    TILE_BYTES,
-    TILE_WIDTH,
-    TILES,
-    TYPE_BYTES,
-    WIDTH,
-    Entry,
-    entries,
-)
+from segdec.imaging.tiff_directory import TYPE_BYTES, Entry, Tag, entries
 from segdec.imaging.tiff_samples import Samples
 
 LONG = 4
@@ -38,9 +20,8 @@ ALL = slice(0, None)
 
 def picture_header(data: bytes, samples: Samples) -> bytes:
     """Returns the file with a directory that has only the picture's channels; its pixels do not fit."""
-    bits = slice(0, samples.colours)
-    changes: dict[int, Change] = {CHANNELS: samples.colours, BITS: bits, PLANES: None, SAMPLE_FORMAT: None}
-    return _with_tags(data, {**changes, EXTRA_CHANNELS: None})
+    changes: dict[int, Change] = dict.fromkeys((Tag.PLANES, Tag.SAMPLE_FORMAT, Tag.EXTRA_CHANNELS))
+    return _with_tags(data, {**changes, Tag.CHANNELS: samples.colours, Tag.BITS: slice(0, samples.colours)})
 
 
 def as_grey(data: bytes, samples: Samples, channel: int) -> bytes:
@@ -50,21 +31,21 @@ def as_grey(data: bytes, samples: Samples, channel: int) -> bytes:
     before.
     """
     changes: dict[int, Change] = {
-        CHANNELS: 1,
-        BITS: slice(0, 1),
-        PHOTOMETRIC: BLACK_IS_ZERO,
-        PLANES: 1,
-        ORIENTATION: None,
-        SAMPLE_FORMAT: None,
-        EXTRA_CHANNELS: None,
+        Tag.CHANNELS: 1,
+        Tag.BITS: slice(0, 1),
+        Tag.PHOTOMETRIC: BLACK_IS_ZERO,
+        Tag.PLANES: 1,
+        Tag.ORIENTATION: None,
+        Tag.SAMPLE_FORMAT: None,
+        Tag.EXTRA_CHANNELS: None,
     }
     for entry in entries(data):
-        if samples.separate and entry.tag in (STRIPS, STRIP_BYTES, TILES, TILE_BYTES):
+        if samples.separate and entry.tag in (Tag.STRIPS, Tag.STRIP_BYTES, Tag.TILES, Tag.TILE_BYTES):
             parts = entry.count // samples.channels
             changes[entry.tag] = slice(channel * parts, (channel + 1) * parts)
-        elif not samples.separate and entry.tag in (WIDTH, TILE_WIDTH):
+        elif not samples.separate and entry.tag in (Tag.WIDTH, Tag.TILE_WIDTH):
             changes[entry.tag] = min(entry.value * samples.channels, 2**32 - 1)
-        elif not samples.separate and entry.tag == PREDICTOR:
+        elif not samples.separate and entry.tag == Tag.PREDICTOR:
             changes[entry.tag] = None
     return _with_tags(data, changes)
 

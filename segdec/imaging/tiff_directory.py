@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 from segdec.errors import ImageError
@@ -28,11 +29,18 @@ BYTE_TYPES = (1, 2, 7)
 TYPE_BYTES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4}
 TYPE_BYTES |= {16: 8, 17: 8, 18: 8}
 
-WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC = 256, 257, 258, 259, 262
-ORIENTATION, CHANNELS, PLANES, EXTRA_CHANNELS = 274, 277, 284, 338
-FILL_ORDER, PREDICTOR, SAMPLE_FORMAT = 266, 317, 339
-STRIPS, STRIP_HEIGHT, STRIP_BYTES = 273, 278, 279
-TILE_WIDTH, TILE_HEIGHT, TILES, TILE_BYTES = 322, 323, 324, 325
+
+class Tag(IntEnum):
+    """Numbers of the tags that are read."""
+
+    NEW_SUBFILE_TYPE, SUBFILE_TYPE = 254, 255
+    WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC = 256, 257, 258, 259, 262
+    ORIENTATION, CHANNELS, PLANES, EXTRA_CHANNELS = 274, 277, 284, 338
+    FILL_ORDER, PREDICTOR, SAMPLE_FORMAT = 266, 317, 339
+    STRIPS, STRIP_HEIGHT, STRIP_BYTES = 273, 278, 279
+    TILE_WIDTH, TILE_HEIGHT, TILES, TILE_BYTES = 322, 323, 324, 325
+
+
 WHITE_IS_ZERO = 0
 """A photometric interpretation."""
 
@@ -52,7 +60,6 @@ overwrote data. Wrong bytes that decode to the right number of pixels are not de
 deflate, for which `deflate_strips` checks the checksums.
 """
 
-NEW_SUBFILE_TYPE, SUBFILE_TYPE = 254, 255
 REDUCED_OR_MASK = 0b101
 """Bits of the newer tag: a smaller copy of another picture, or its transparency mask."""
 
@@ -102,16 +109,16 @@ def check_directory(data: bytes, name: str, max_pixels: int) -> None:
     if tag_bytes > len(data):  # tags that share bytes are read once each
         arrived = f"has {len(data):,} bytes, but its tags need {tag_bytes:,}"
         raise _rejected(name, arrived, "tags inside the file; copy or save it again")
-    width, height = values.get(TILE_WIDTH, 0), values.get(TILE_HEIGHT, 0)
+    width, height = values.get(Tag.TILE_WIDTH, 0), values.get(Tag.TILE_HEIGHT, 0)
     if width * height > max_pixels:
         arrived = f"has tiles of {width} × {height} = {width * height:,} pixels"
         expected = f"at most {max_pixels:,}; save it with smaller tiles"
         raise _rejected(name, arrived, expected, code="too_many_pixels")
-    compression = values.get(COMPRESSION, 1)
+    compression = values.get(Tag.COMPRESSION, 1)
     if compression not in ACCEPTED_COMPRESSIONS:
         expected = "none, LZW, deflate or PackBits, which detect an early end; save it so, or as PNG"
         raise _rejected(name, f"is compressed by method {compression}", expected, code="unsupported_type")
-    newer, older = values.get(NEW_SUBFILE_TYPE, 0), values.get(SUBFILE_TYPE, 0)
+    newer, older = values.get(Tag.NEW_SUBFILE_TYPE, 0), values.get(Tag.SUBFILE_TYPE, 0)
     if newer & REDUCED_OR_MASK or older == REDUCED:
         arrived = "has as its first picture a smaller copy or a mask of another one"
         raise _rejected(name, arrived, "the photograph itself; save it alone", code="unsupported_type")
@@ -126,7 +133,7 @@ def read_orientation(exif: bytes) -> int:
     block = exif.removeprefix(b"Exif\0\0")
     if not block.startswith(SIGNATURES):
         return 1
-    entry = next((entry for entry in entries(block) if entry.tag == ORIENTATION), None)
+    entry = next((entry for entry in entries(block) if entry.tag == Tag.ORIENTATION), None)
     whole = entry is not None and entry.type in NUMBER_BYTES and entry.count == 1
     return entry.value if entry is not None and whole and 1 <= entry.value <= 8 else 1
 

@@ -10,24 +10,7 @@ from functools import partial
 from segdec.errors import ImageError
 from segdec.imaging.deflate import check_deflated
 from segdec.imaging.integrity import incomplete
-from segdec.imaging.tiff_directory import (
-    BITS,
-    CHANNELS,
-    COMPRESSION,
-    HEIGHT,
-    PLANES,
-    SEPARATE,
-    STRIP_BYTES,
-    STRIP_HEIGHT,
-    STRIPS,
-    TILE_BYTES,
-    TILE_HEIGHT,
-    TILE_WIDTH,
-    TILES,
-    WIDTH,
-    Tags,
-    numbers,
-)
+from segdec.imaging.tiff_directory import SEPARATE, Tag, Tags, numbers
 
 UNCOMPRESSED, DEFLATE = 1, (8, 32946)
 PIECE_BYTES = 2**16
@@ -36,24 +19,22 @@ PIECE_BYTES = 2**16
 def check_parts(data: bytes, tags: Tags, name: str) -> None:
     """Rejects a TIFF with missing strips or tiles, which Pillow would show black, or damaged deflated ones.
 
-    Args:
-        data: The file.
-        tags: Its first directory.
-        name: Name in error messages.
+    `tags` is the first directory of the file `data`, which messages call `name`.
 
     Raises:
         ImageError: With the code `truncated_image` or `corrupt_image`.
     """
-    tiled = TILES in tags
-    places = numbers(tags, TILES if tiled else STRIPS, name)
-    lengths = numbers(tags, TILE_BYTES if tiled else STRIP_BYTES, name)  # empty if the directory does not say
-    width, height = numbers(tags, WIDTH, name)[0], numbers(tags, HEIGHT, name)[0]
-    part_width = max(numbers(tags, TILE_WIDTH, name, (width,))[0], 1) if tiled else width
-    part_height = max(numbers(tags, TILE_HEIGHT if tiled else STRIP_HEIGHT, name, (height,))[0], 1)
-    bits = numbers(tags, BITS, name, (1,))
-    compression = numbers(tags, COMPRESSION, name, (1,))[0]
-    channels = numbers(tags, CHANNELS, name, (1,))[0]
-    separate = numbers(tags, PLANES, name, (1,))[0] == SEPARATE
+    tiled = Tag.TILES in tags
+    places = numbers(tags, Tag.TILES if tiled else Tag.STRIPS, name)
+    # Empty if the directory does not say
+    lengths = numbers(tags, Tag.TILE_BYTES if tiled else Tag.STRIP_BYTES, name)
+    width, height = numbers(tags, Tag.WIDTH, name)[0], numbers(tags, Tag.HEIGHT, name)[0]
+    part_width = max(numbers(tags, Tag.TILE_WIDTH, name, (width,))[0], 1) if tiled else width
+    part_height = max(numbers(tags, Tag.TILE_HEIGHT if tiled else Tag.STRIP_HEIGHT, name, (height,))[0], 1)
+    bits = numbers(tags, Tag.BITS, name, (1,))
+    compression = numbers(tags, Tag.COMPRESSION, name, (1,))[0]
+    channels = numbers(tags, Tag.CHANNELS, name, (1,))[0]
+    separate = numbers(tags, Tag.PLANES, name, (1,))[0] == SEPARATE
     needed = -(-width // max(part_width, 1)) * -(-height // part_height) * (channels if separate else 1)
 
     size = sum(lengths)

@@ -4,23 +4,7 @@ import struct
 from dataclasses import dataclass
 
 from segdec.errors import ImageError
-from segdec.imaging.tiff_directory import (
-    BITS,
-    CHANNELS,
-    EXTRA_CHANNELS,
-    FILL_ORDER,
-    PHOTOMETRIC,
-    PLANES,
-    PREDICTOR,
-    PREMULTIPLIED,
-    SAMPLE_FORMAT,
-    SEPARATE,
-    SIGNATURES,
-    TILE_WIDTH,
-    WHITE_IS_ZERO,
-    WIDTH,
-    entries,
-)
+from segdec.imaging.tiff_directory import PREMULTIPLIED, SEPARATE, SIGNATURES, WHITE_IS_ZERO, Tag, entries
 
 UNSIGNED = 1
 FORMATS = {2: "signed", 3: "floating-point", 4: "undefined", 5: "complex", 6: "complex floating-point"}
@@ -81,8 +65,8 @@ def check_samples(data: bytes, name: str) -> None:
         ImageError: With the code `unsupported_depth` or `unsupported_channels`.
     """
     tags = _numbers(data)
-    formats, bits = set(tags.get(SAMPLE_FORMAT, (UNSIGNED,))), set(tags.get(BITS, (1,)))
-    photometric, channels = tags.get(PHOTOMETRIC, (0,))[0], tags.get(CHANNELS, (1,))[0]
+    formats, bits = set(tags.get(Tag.SAMPLE_FORMAT, (UNSIGNED,))), set(tags.get(Tag.BITS, (1,)))
+    photometric, channels = tags.get(Tag.PHOTOMETRIC, (0,))[0], tags.get(Tag.CHANNELS, (1,))[0]
     if unread := sorted(formats - {UNSIGNED}):
         kind = FORMATS.get(unread[0], f"unknown ({unread[0]})")
         raise _rejected(name, f"has {kind} values", "depth")
@@ -109,9 +93,9 @@ def find_separable(data: bytes, name: str) -> Samples | None:
     if not data.startswith(SIGNATURES):
         return None
     tags = _numbers(data)
-    photometric, channels = tags.get(PHOTOMETRIC, (0,))[0], tags.get(CHANNELS, (1,))[0]
-    depth, extra = tags.get(BITS, (1,))[0], tags.get(EXTRA_CHANNELS, ())
-    fill, separate = tags.get(FILL_ORDER, (1,))[0], tags.get(PLANES, (1,))[0] == SEPARATE
+    photometric, channels = tags.get(Tag.PHOTOMETRIC, (0,))[0], tags.get(Tag.CHANNELS, (1,))[0]
+    depth, extra = tags.get(Tag.BITS, (1,))[0], tags.get(Tag.EXTRA_CHANNELS, ())
+    fill, separate = tags.get(Tag.FILL_ORDER, (1,))[0], tags.get(Tag.PLANES, (1,))[0] == SEPARATE
     colours = 3 if photometric == COLOUR else 1
     key = (data[:2], photometric, (UNSIGNED,), fill, (depth,) * channels, extra)
     if not (separate and channels > 1) and (channels == colours or key in OPEN_INFO):
@@ -123,8 +107,8 @@ def find_separable(data: bytes, name: str) -> Samples | None:
         colours,
         extra,
         separate,
-        part_width=max(1, *tags.get(TILE_WIDTH, tags.get(WIDTH, (1,)))),
-        differences=tags.get(PREDICTOR, (1,))[0] == HORIZONTAL,
+        part_width=max(1, *tags.get(Tag.TILE_WIDTH, tags.get(Tag.WIDTH, (1,)))),
+        differences=tags.get(Tag.PREDICTOR, (1,))[0] == HORIZONTAL,
         white_is_zero=photometric == WHITE_IS_ZERO,
     )
 
