@@ -55,13 +55,8 @@ def unpack(
 ) -> list[str]:
     """Unpacks the zip file `archive` into the new folder `out`, atomically.
 
-    Files that operating systems add, and archives in the archive, are left out.
-
-    Args:
-        archive: The zip file.
-        out: Folder to create.
-        limits: Limits on the content; None for the default.
-        progress: Wraps the loop over the files.
+    Files that operating systems add, and archives in the archive, are left out. `progress` wraps the loop
+    over the files.
 
     Returns:
         Notes for the user about files that were left out.

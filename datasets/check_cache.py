@@ -12,10 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.annotations.boxed_mask import BoxedMask
-from datasets.annotations.combined_mask import CombinedMask
-from datasets.annotations.drawn_mask import DrawnMask
-from datasets.annotations.inverted_mask import InvertedMask
+from datasets.annotations.computed_mask import ComputedMask, source_files
 from datasets.file_systems import is_url
 from datasets.near_duplicates import THUMBNAIL_BYTES
 from datasets.sample import DataSetItem
@@ -89,13 +86,9 @@ class FileState(NamedTuple):
 class CheckCache:
     """Check results of one data set, in a file that several processes may read and replace.
 
-    A file counts as unchanged while its size, modification time and change time are the same.
-
-    Args:
-        folder: Folder of the cache files, one for each root.
-        root: Root of the data set.
-        settings: All settings that the results depend on.
-        trust: If False, ignores stored results and replaces them.
+    A file counts as unchanged while its size, modification time and change time are the same. `folder` has a
+    cache file for each root and `settings`, on which the results depend. Without `trust`, stored results are
+    ignored and replaced.
     """
 
     def __init__(self, folder: Path, root: str, settings: str, *, trust: bool = True) -> None:
@@ -114,11 +107,11 @@ class CheckCache:
         terms = [item.name, item.label > 0, item.supervision, item.mask_threshold]
         if item.mask_values is not None:
             terms.append(item.mask_values)
-        if isinstance(item.mask_file, DrawnMask | BoxedMask | CombinedMask | InvertedMask):
+        if isinstance(item.mask_file, ComputedMask):
             terms.append(pickle.dumps(item.mask_file))
         stats: list[int] = []
         changed_ns = 0
-        for file in (item.image_file, *_mask_files(item.mask_file)):
+        for file in (item.image_file, *source_files(item.mask_file)):
             if isinstance(file, ShardFile):  # every read compares it with its digest
                 terms.append(file.sha256)
                 continue
@@ -190,15 +183,6 @@ def _stat(file: ImageFile) -> os.stat_result | None:
 def _hash(values: Sequence[object]) -> int:
     text = repr(values).encode(errors="surrogateescape")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
-
-
-def _mask_files(mask: ImageFile | None) -> list[ImageFile]:
-    """The files that the mask is read from; a drawn mask has none."""
-    if mask is None or isinstance(mask, DrawnMask):
-        return []
-    if isinstance(mask, CombinedMask):
-        return [file for part in mask.parts for file in _mask_files(part)]
-    return _mask_files(mask.mask) if isinstance(mask, BoxedMask | InvertedMask) else [mask]
 
 
 def _check_result(row: Any) -> CheckResult:

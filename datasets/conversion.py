@@ -36,11 +36,8 @@ def convert(
 ) -> None:
     """Writes the items of `dataset` into the new folder `out`, atomically; `load_dataset` reads it equally.
 
-    Args:
-        dataset: Checked items of a `convertible` data set; its problems are not written.
-        out: Folder to create.
-        max_pixels: Limit on height × width of photographs and masks.
-        progress: Wraps the loop over the items.
+    `dataset` has the checked items of a `convertible` one; its problems are not written. `max_pixels` limits
+    photographs and masks; `progress` wraps the loop over the items.
 
     Raises:
         DatasetError: If a mask is invalid.

@@ -1,15 +1,11 @@
 """Leaves out photographs with files outside of the folder, which an archive of somebody else can name."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
-from datasets.annotations.boxed_mask import BoxedMask
-from datasets.annotations.combined_mask import CombinedMask
-from datasets.annotations.inverted_mask import InvertedMask
+from datasets.annotations.computed_mask import source_files
 from datasets.causes import Cause
 from datasets.sample import Dataset, DataSetIssue, DataSetItem
-from segdec.images import ImageFile
 
 
 class FileOutsideError(ValueError):
@@ -56,8 +52,8 @@ def without_files_outside(dataset: Dataset, root: Path) -> Dataset:
 
 
 def _check(item: DataSetItem, folder: Path) -> DataSetItem | DataSetIssue:
-    for path in _paths(item.image_file, item.mask_file):
-        if not path.resolve().is_relative_to(folder):
+    for path in (item.image_file, *source_files(item.mask_file)):
+        if isinstance(path, Path) and not path.resolve().is_relative_to(folder):
             return outside_problem(path, item.name)
     return item
 
@@ -69,13 +65,3 @@ def _absolute(path: Path) -> Path:
 
 def _folder_of(root: Path) -> Path:
     return root.parent if root.is_file() else root
-
-
-def _paths(*files: ImageFile | None) -> Iterator[Path]:
-    for file in files:
-        if isinstance(file, Path):
-            yield file
-        elif isinstance(file, CombinedMask):
-            yield from _paths(*file.parts)
-        elif isinstance(file, InvertedMask | BoxedMask):
-            yield from _paths(file.mask)

@@ -58,12 +58,8 @@ def near_leaks(
 ) -> list[NearLeak]:
     """Finds near duplicates in different splits, nearest first; equal pictures are excluded.
 
-    Finds nothing among photographs that were not read, nor among more than `MAX_PHOTOGRAPHS`.
-
-    Args:
-        dataset: Source of all known names.
-        photographs: Its checked photographs.
-        allowed: Names of items, groups or folders; pairs of which both are allowed are ignored.
+    Finds nothing among photographs that were not read, nor among more than `MAX_PHOTOGRAPHS`. Pairs of which
+    both are `allowed`, by the name of an item, group or folder, are ignored.
 
     Raises:
         DatasetError: If a name is unknown; suggests the nearest one.
@@ -109,13 +105,8 @@ def near_duplicates_for_split(
     """Returns the near duplicates that a split should keep together, and notes for the user.
 
     Clusters are given up if they are a viewpoint, or if a part of the split would lose its share of a class.
-    There are none among fewer than `MIN_PHOTOGRAPHS` or more than `MAX_PHOTOGRAPHS`.
-
-    Args:
-        photographs: Checked photographs.
-        shares: Of the parts of the split.
-        seed: Of the split.
-        searched: These photographs and those of other splits, which are searched together; None = these.
+    There are none among fewer than `MIN_PHOTOGRAPHS` or more than `MAX_PHOTOGRAPHS`. Without `searched`,
+    which are these photographs and those of other splits, only these are searched.
     """
     searched = searched or photographs
     if not MIN_PHOTOGRAPHS <= len(searched) <= MAX_PHOTOGRAPHS:

@@ -56,12 +56,8 @@ def push(
     """Sends the photographs that the service does not have, and labels and splits for those without one.
 
     Nothing that people did in the service is changed, so that the same call continues after an interruption.
-
-    Args:
-        dataset: Checked items, see `datasets.checking`; their splits are sent.
-        target: The data set of the service; classes that it does not have are added.
-        max_pixels: Limit on height × width of photographs and masks.
-        progress: Wraps the loop over the items.
+    `dataset` has checked items, see `datasets.checking`, whose splits are sent; classes that `target` does
+    not have are added. `max_pixels` limits photographs and masks; `progress` wraps the loop over the items.
 
     Raises:
         ServiceError: If the service does not answer, or rejects more than single photographs.

@@ -6,11 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.annotations.boxed_mask import BoxedMask
 from datasets.annotations.class_values import distinct_values, read_classes
-from datasets.annotations.combined_mask import CombinedMask
-from datasets.annotations.drawn_mask import DrawnMask
-from datasets.annotations.inverted_mask import InvertedMask
+from datasets.annotations.computed_mask import ComputedMask
 from datasets.causes import Cause, CodedDatasetError
 from datasets.mask_threshold import UnclearMaskError
 from datasets.sample import DataSetItem, Sample
@@ -36,10 +33,7 @@ def read(
 ) -> Sample:
     """Reads the photograph and the mask of `item`; takes 2 to 4 bytes of memory a pixel.
 
-    Args:
-        item: The item.
-        white_level: Value of a 16-bit photograph that becomes 255 (`input.white_level` of the model).
-        max_pixels: Limit on height × width of each of the two.
+    `white_level` is the value of a 16-bit photograph that becomes 255, `max_pixels` the limit of each.
 
     Raises:
         ImageError: If a file cannot be read.
@@ -57,7 +51,7 @@ def read_files(item: DataSetItem, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Fi
     `max_pixels` limits masks that are drawn from an annotation; other files are not decoded here.
     """
     photograph, mask = item.image_file, item.mask_file
-    if isinstance(mask, DrawnMask | BoxedMask | CombinedMask | InvertedMask):
+    if isinstance(mask, ComputedMask):
         mask = mask.within(max_pixels)
     if isinstance(photograph, ShardFile) and isinstance(mask, ShardFile):
         return Files(*read_shard_files(photograph, mask))

@@ -33,9 +33,7 @@ _MIN_LENGTH = 1e-3  # a picture with less contrast is constant
 class RegistrationGrid:
     """Pictures of side × side cells, compared without a margin that a small motion moves out of the picture.
 
-    Args:
-        side: Height and width, cells.
-        margin: Cells at each border that are not compared.
+    `margin` is the number of cells at each border that are not compared.
     """
 
     def __init__(self, side: int, margin: int) -> None:

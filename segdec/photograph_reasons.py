@@ -58,10 +58,7 @@ def find_reason(
 ) -> str | None:
     """Returns why a photograph is unlike those of the training; None if it exceeds no limit.
 
-    Args:
-        limits: Limits of the training photographs.
-        measured: Measures of the photograph.
-        distances: `PhotographLimits.distances` of these measures.
+    `distances` are the `PhotographLimits.distances` of the measures.
     """
     if all(distance <= 1 for distance in distances.values()):
         return None

@@ -7,14 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.class_values import box_classes
-from datasets.annotations.drawn_mask import DrawnMask
-from datasets.annotations.inverted_mask import InvertedMask
-from segdec.images import DEFAULT_MAX_PIXELS, ImageFile, decode_mask, decode_mask_values, encode_png
+from datasets.annotations.computed_mask import ComputedMask
+from segdec.images import ImageFile, decode_mask, decode_mask_values
 
 
 @dataclass(frozen=True)
-class BoxedMask:
-    """A mask file with filled boxes around the parts of another mask."""
+class BoxedMask(ComputedMask):
+    """A mask with filled boxes around the parts of another mask."""
 
     mask: ImageFile
     threshold: int | None = 0
@@ -22,26 +21,24 @@ class BoxedMask:
     separate boxes and keep their values."""
     classes: tuple[int, ...] = ()
     """These values, if known."""
-    max_pixels: int = DEFAULT_MAX_PIXELS
 
     def __str__(self) -> str:
         return f"{self.mask} (as boxes)"
 
+    @property
+    def sources(self) -> tuple[ImageFile]:
+        return (self.mask,)
+
     def within(self, max_pixels: int) -> "BoxedMask":
-        """Returns a copy with another limit."""
-        mask = self.mask
-        if isinstance(mask, DrawnMask | InvertedMask):
-            mask = mask.within(max_pixels)
+        mask = self.mask.within(max_pixels) if isinstance(self.mask, ComputedMask) else self.mask
         return replace(self, mask=mask, max_pixels=max_pixels)
 
-    def read_bytes(self) -> bytes:
-        """Returns the boxes as a PNG file; OSError or ImageError if the mask cannot be read."""
+    def draw(self) -> NDArray[np.uint8]:
         data, name = self.mask.read_bytes(), str(self.mask)
         if self.threshold is None:
             values = decode_mask_values(data, name, max_pixels=self.max_pixels, classes=self.classes)
-            return encode_png(box_classes(values))
-        mask = decode_mask(data, name, threshold=self.threshold, max_pixels=self.max_pixels)
-        return encode_png(fill_boxes(mask))
+            return box_classes(values)
+        return fill_boxes(decode_mask(data, name, threshold=self.threshold, max_pixels=self.max_pixels))
 
 
 def fill_boxes(mask: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -31,11 +31,8 @@ class ReadMask(NamedTuple):
 def read_classes(values: Mask, known: Sequence[tuple[int, int]], name: str) -> ReadMask:
     """Reads a mask [H, W] whose values are classes.
 
-    Args:
-        values: uint8 [H, W], 0 for no defect.
-        known: Pairs of value and class; if empty, each value is the class index. The class `IGNORED` means
-            that the class is unknown.
-        name: Name of the mask, for messages.
+    `values` are uint8 [H, W], 0 for no defect. `known` are pairs of value and class; if empty, each value is
+    the class index. The class `IGNORED` means that the class is unknown. Messages call the mask `name`.
 
     Raises:
         DatasetError: If the mask holds another value.
@@ -62,13 +59,9 @@ def draw_parts(
     """Returns the mask of shapes and its `MaskValues`.
 
     With several classes, or ignored parts, the mask values are classes, and the smaller of two overlapping
-    shapes is on top. With one class the mask values are 0 and 255.
-
-    Args:
-        name: File and entry of the annotation, for messages.
-        height: Pixels of the photograph.
-        width: Pixels.
-        parts: Class and shape of each defect; the class `IGNORED` for ignored parts.
+    shapes is on top. With one class the mask values are 0 and 255. `parts` are class and shape of each
+    defect, with the class `IGNORED` for ignored parts; `name` is file and entry of the annotation, `height`
+    and `width` are those of the photograph, px.
     """
     labels = {label for label, _ in parts}
     if len(labels) == 1 and IGNORED not in labels:

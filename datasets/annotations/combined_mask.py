@@ -1,38 +1,38 @@
 """One mask made of several mask files."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from datasets.annotations.class_values import distinct_values
+from datasets.annotations.computed_mask import ComputedMask
 from segdec.errors import ImageError
-from segdec.images import DEFAULT_MAX_PIXELS, ImageFile, decode_mask_values, encode_png, read_file
+from segdec.images import ImageFile, decode_mask_values, read_file
 
 
 @dataclass(frozen=True)
-class CombinedMask:
+class CombinedMask(ComputedMask):
     """The masks of one photograph, one file for each defect, as one file.
 
     Attributes:
         parts: Mask files of the same size.
         values: Value of the pixels above 0 of each part, later ones over earlier ones; if empty, each pixel
             has its highest value.
-        max_pixels: Limit on height × width.
     """
 
     parts: tuple[ImageFile, ...]
     values: tuple[int, ...] = ()
-    max_pixels: int = DEFAULT_MAX_PIXELS
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.parts))
 
-    def within(self, max_pixels: int) -> "CombinedMask":
-        """Returns a copy with another limit."""
-        return replace(self, max_pixels=max_pixels)
+    @property
+    def sources(self) -> tuple[ImageFile, ...]:
+        return self.parts
 
-    def read_bytes(self) -> bytes:
-        """Returns the combined mask as a PNG file; ImageError if a part is damaged or has another size."""
+    def draw(self) -> NDArray[np.uint8]:
+        """Returns the combined mask [H, W]; ImageError if a part is damaged or has another size."""
         combined = None
         for part, value in zip(self.parts, self.values or (None,) * len(self.parts), strict=True):
             pixels = decode_mask_values(read_file(part), str(part), max_pixels=self.max_pixels)
@@ -50,4 +50,4 @@ class CombinedMask:
                 combined[pixels > 0] = 255
             else:
                 combined = np.maximum(combined, pixels)
-        return encode_png(np.asarray(combined, np.uint8))
+        return np.asarray(combined, np.uint8)

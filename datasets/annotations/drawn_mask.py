@@ -1,13 +1,13 @@
-"""A mask that is drawn from shapes and has the reading interface of a file."""
+"""A mask that is drawn from shapes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from datasets.annotations.computed_mask import ComputedMask
 from segdec.errors import ImageError
-from segdec.images import DEFAULT_MAX_PIXELS, encode_png
 
 
 class Shape(Protocol):
@@ -26,15 +26,14 @@ class Shape(Protocol):
 
 
 @dataclass(frozen=True)
-class DrawnMask:
-    """A mask file drawn from an annotation; `str()` returns the location of the annotation.
+class DrawnMask(ComputedMask):
+    """A mask drawn from an annotation; `str()` returns the location of the annotation.
 
     Attributes:
         name: File and entry of the annotation, for messages.
         height: Pixels of the photograph.
         width: Pixels.
         shapes: The shapes; they may overlap.
-        max_pixels: Limit on height × width, because an annotation can name any size.
         values: Mask value of each shape, later ones over earlier ones; if empty, 255.
     """
 
@@ -42,15 +41,14 @@ class DrawnMask:
     height: int
     width: int
     shapes: tuple[Shape, ...]
-    max_pixels: int = DEFAULT_MAX_PIXELS
     values: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return self.name
 
-    def within(self, max_pixels: int) -> "DrawnMask":
-        """Returns a copy with another limit."""
-        return replace(self, max_pixels=max_pixels)
+    @property
+    def sources(self) -> tuple[()]:
+        return ()
 
     def draw(self) -> NDArray[np.uint8]:
         """Draws the mask, uint8 [H, W]; defect pixels have 255 or the value of their shape.
@@ -74,7 +72,3 @@ class DrawnMask:
             shape.fill(own)
             mask[own > 0] = value
         return mask
-
-    def read_bytes(self) -> bytes:
-        """Returns the mask as a PNG file; raises the errors of `draw`."""
-        return encode_png(self.draw())

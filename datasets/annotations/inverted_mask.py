@@ -1,28 +1,28 @@
 """A mask file that is white where the photograph is good."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from segdec.images import DEFAULT_MAX_PIXELS, ImageFile, decode_mask_values, encode_png
+from datasets.annotations.computed_mask import ComputedMask
+from segdec.images import ImageFile, decode_mask_values
 
 
 @dataclass(frozen=True)
-class InvertedMask:
-    """A mask file with the values of another one inverted: its highest value becomes 0."""
+class InvertedMask(ComputedMask):
+    """A mask with the values of another one inverted: its highest value becomes 0."""
 
     mask: ImageFile
-    max_pixels: int = DEFAULT_MAX_PIXELS
 
     def __str__(self) -> str:
         return f"{self.mask} (inverted)"
 
-    def within(self, max_pixels: int) -> "InvertedMask":
-        """Returns a copy with another limit."""
-        return replace(self, max_pixels=max_pixels)
+    @property
+    def sources(self) -> tuple[ImageFile]:
+        return (self.mask,)
 
-    def read_bytes(self) -> bytes:
-        """Returns the inverted mask as a PNG file; OSError or ImageError if the mask cannot be read."""
+    def draw(self) -> NDArray[np.uint8]:
         values = decode_mask_values(self.mask.read_bytes(), str(self.mask), max_pixels=self.max_pixels)
         white = values.max() or np.uint8(255)  # an empty mask means that all of the photograph is defective
-        return encode_png(white - values)
+        return np.asarray(white - values, np.uint8)

@@ -27,13 +27,8 @@ def is_row(line: str) -> bool:
 def read_row(line: str, height: int, width: int, *, keypoints: bool = False) -> tuple[int, Shape, bool]:
     """Reads the class index and the shape of a row, and whether it is a box.
 
-    A last number after a box or complete polygon is the confidence of a prediction.
-
-    Args:
-        line: The row.
-        height: Rows of the photograph, px.
-        width: Columns, px.
-        keypoints: Whether the data set has keypoints.
+    A last number after a box or complete polygon is the confidence of a prediction. `height` and `width` are
+    those of the photograph, px; `keypoints`: whether the data set has keypoints.
 
     Raises:
         ValueError: If the row is invalid or has keypoints.

@@ -34,12 +34,8 @@ def read_annotation_files(
 ) -> Readers:
     """Reads the annotation files of a data set.
 
-    Args:
-        root: Folder of the data set.
-        sources: Files that may be annotation files, and masks of Pascal VOC before them.
-        photographs: All photographs of the data set.
-        formats: Names of the formats to read; files of others are left out.
-        annotator: See `datasets.formats.label_studio`.
+    `sources` may be annotation files, and masks of Pascal VOC before them; files of other `formats` are
+    ignored. For `annotator` see `datasets.formats.label_studio`.
 
     Returns:
         A reader for each format that was found, by its name, and one under `UNKNOWN` with the problems of

@@ -105,11 +105,8 @@ def problem(place: str, text: str, name: str, cause: Cause) -> DataSetIssue:
 class AnnotationReader:
     """Collects the annotations, the problems and the dropped shapes of one data set.
 
-    Args:
-        root: Folder of the data set; names are relative to it.
-        advice: Sentence for the user that ends each problem of an annotation.
-        photographs: Finds the photographs of the data set.
-        annotator: Which of several annotations of one photograph is used; see `label_studio`.
+    Names are relative to `root`; `advice` is a sentence for the user that ends each problem of an annotation.
+    For `annotator` see `label_studio`.
 
     Attributes:
         annotations: One entry for each annotated photograph.
@@ -182,10 +179,7 @@ class AnnotationReader:
     def problem_at(self, place: str, *names: str, advice: str | None = None) -> Iterator[None]:
         """Turns an error of the block into a problem at `place` of each of the items `names`.
 
-        Args:
-            place: File and entry.
-            names: Items that are then left out.
-            advice: Replaces the advice of the reader.
+        These items are then ignored. `advice` replaces that of the reader.
         """
         try:
             yield
@@ -229,8 +223,7 @@ class AnnotationReader:
     def dataset(self, classes: tuple[str, ...] = ()) -> Dataset:
         """Builds the data set, with the split of `splits.txt` in `root` or the default split.
 
-        Args:
-            classes: All classes, `good` first; by default `good` and the sorted labels of the defects.
+        The default `classes` are `good` and the sorted labels of the defects.
 
         Raises:
             DatasetError: If the split file is invalid.

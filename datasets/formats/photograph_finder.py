@@ -29,11 +29,7 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 
 class PhotographFinder:
-    """Finds photographs of a data set by name.
-
-    Args:
-        photographs: All photographs of the data set.
-    """
+    """Finds some of the `photographs` of a data set by name."""
 
     def __init__(self, photographs: Iterable[Path]) -> None:
         self.photographs = tuple(photographs)

@@ -37,13 +37,8 @@ class ClassFolders:
     A folder named `good` or `defect` (or alike) and the folders beside it are classes, and so are folders of
     these names elsewhere. Folders in `defect` are classes unless `good` has some of their names, or they are
     numbers. A folder with the name of a label is a class too. `train`, `images`, `exports` and alike may be
-    above or below them.
-
-    Args:
-        root: Folder of the data set.
-        photographs: All photographs below it, without masks.
-        labels: Labels of defects in annotation files.
-        exports: Folders of annotation files that list many photographs, of any class.
+    above or below them. `labels` are those of defects in annotation files, `exports` the folders of
+    annotation files that list many photographs, of any class.
     """
 
     def __init__(

@@ -13,11 +13,8 @@ def combine(annotation: FileAnnotation, stated: str | None, masks: Sequence[Mask
     """Returns the annotation of a photograph with its masks, and with labels that agree with its folder.
 
     A folder or label of any defect, such as `defect` or `NOK`, agrees with each class of defects.
-
-    Args:
-        annotation: From an annotation file, or empty.
-        stated: Class that the folder states, or None.
-        masks: Mask files.
+    `annotation` comes from an annotation file or is empty; `stated` is the class that the folder states, or
+    None.
 
     Raises:
         ValueError: If they contradict each other.

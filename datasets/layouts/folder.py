@@ -57,10 +57,8 @@ ALL_FORMATS = tuple(FORMATS)
 def index(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: str | None = None) -> Dataset:
     """Lists the photographs below `root`, with the split of `splits.txt`, their own or the default split.
 
-    Args:
-        root: Folder of the data set, or its only annotation file.
-        formats: Names of the annotation formats to read.
-        annotator: Which of several annotations of a photograph is used; see `label_studio`.
+    `root` may be its only annotation file. `annotator`: which of several annotations of a photograph is used,
+    see `label_studio`.
 
     Raises:
         DatasetError: If a folder cannot be listed, photographs are missing, nothing states which photographs

@@ -55,11 +55,7 @@ def index(root: Path, bounds: Path | None = None) -> Dataset:
 
     Problems are invalid lines, missing photographs and masks, unknown labels, shapes outside the photograph,
     annotations that contradict the label or each other, repeated photographs and names, and groups in two
-    splits.
-
-    Args:
-        root: The manifest, or its folder.
-        bounds: Folder outside of which no file is read: photographs with such a file are problems.
+    splits. Outside of the folder `bounds` no file is read: photographs with such a file are problems.
 
     Raises:
         DatasetError: If there is no manifest or two, it lacks a column or has an unknown one, no photograph

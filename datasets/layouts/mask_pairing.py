@@ -74,11 +74,7 @@ class MaskPairing:
     A mask has the stem of its photograph, also followed by `_mask`, `_label`, `_GT` or a number, or is in a
     folder with this name. Of several photographs with the stem, it belongs to the one in the corresponding
     folder (`masks/scratch/1.png` to `scratch/1.jpg`), otherwise to the only one that is not good.
-
-    Args:
-        root: Folder of the data set.
-        photographs: Name → file of each photograph.
-        classes: Name of each photograph → class that its folder states, or None.
+    `photographs` are files by name, `classes` the class that the folder of each states, or None, by name.
     """
 
     def __init__(

@@ -25,13 +25,9 @@ def pair_files(
 ) -> Found:
     """Pairs photographs and masks with the same stem.
 
-    Args:
-        prefix: Items are named `<prefix>/<stem>`.
-        stem: Regular expression of the stems; other files are left out.
-        photographs: Folder of the photographs, and the end of their file names after the stem.
-        masks: The same for masks.
-        threshold: `mask_threshold` of the items.
-        mask_needed: Whether a photograph without a mask is a problem.
+    Items are named `<prefix>/<stem>`; `stem` is a regular expression, other files are ignored. `photographs`
+    and `masks` are a folder and the end of its file names after the stem. `threshold` is the `mask_threshold`
+    of the items; if `mask_needed`, a photograph without a mask is a problem.
 
     Returns:
         An item of class 0 for each pair, in its own group, and a problem for each file without the other.
@@ -70,9 +66,7 @@ def _missing(what: str, expected: Path, other: str, path: Path, name: str) -> Da
 def read_masks(entries: Found, label: Callable[[DataSetItem, bool], DataSetItem | DataSetIssue]) -> Found:
     """Reads the masks of the items in parallel; unreadable ones become problems.
 
-    Args:
-        entries: Items and problems; problems are returned unchanged.
-        label: Completes an item; the second argument is whether its mask marks a defect.
+    `label` completes an item; its second argument is whether the mask marks a defect.
     """
 
     def read(entry: DataSetItem | DataSetIssue) -> DataSetItem | DataSetIssue:

@@ -51,12 +51,8 @@ def make_sample(
 ) -> Sample:
     """Makes one sample: even indices are good, odd ones show one of three kinds of defect in turn.
 
-    Args:
-        index: Number of the sample, from 0.
-        seed: Another seed gives another set.
-        size: Height and width, pixels.
-        classes: 2 (good, defect) or 4 (good and the kinds of defect); the pixels are the same.
-        surface: A name in `SURFACES`.
+    Another `seed` gives another set. With 2 `classes`, good and defect, or 4, good and the kinds of defect,
+    the pixels are the same. `size` is height and width, px; `surface` a name in `SURFACES`.
 
     Returns:
         Image uint8 [size, size, C] (C is 1 for `brushed`, else 3), mask uint8 [size, size], 255 where the

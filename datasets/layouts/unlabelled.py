@@ -52,16 +52,10 @@ def resolve_unlabelled(
     They are good beside photographs with annotations of a tool that writes files only for photographs with
     defects (LabelMe, YOLO), and left out if annotation files list their photographs (COCO, CVAT, Label
     Studio), or if an annotation file has no photograph: it may belong to one of these, under another name.
-    Otherwise, with class folders or masks of other photographs, they are problems.
-
-    Args:
-        root: Folder of the data set.
-        unlabelled: Name → file of these photographs.
-        formats: Folder → formats of the annotations of its photographs.
-        has_classes: Whether folders or masks state the class of other photographs.
-        has_problems: Whether the data set has problems, such as an annotation file that cannot be read.
-        has_orphans: Whether the photograph of an annotation file is missing or unknown.
-        advice: Sentence for the user, about files that were not read.
+    Otherwise, with class folders or masks of other photographs, they are problems. `unlabelled` are name →
+    file of these photographs, `formats` folder → formats of the annotations there. The others say whether
+    folders or masks state the class of other photographs, whether there are problems, and whether an
+    annotation file has no photograph; `advice` is about files that were not read.
 
     Returns:
         Problems, the names of photographs that are left out, and notes for the user.

@@ -56,9 +56,7 @@ class PackedItem(NamedTuple):
 class ItemTable:
     """Packed items sorted by name.
 
-    Args:
-        rows: One row for each item, of the type `_ROW`.
-        text: Concatenated names, each followed by its group if that differs; UTF-8.
+    Rows have the type `_ROW`; `text` has the names, each followed by its group if that differs, in UTF-8.
     """
 
     def __init__(self, rows: NDArray[Any], text: bytes | memoryview) -> None:

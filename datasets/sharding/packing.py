@@ -38,16 +38,10 @@ def pack(
 ) -> ShardIndex:
     """Writes the items of `dataset` that have a split to `out`, atomically.
 
-    Each shard of a split holds an equal part of each class, in an order that depends only on the names.
-    Items that were not checked yet (see `datasets.checking`) are checked first.
-
-    Args:
-        dataset: The items.
-        out: Folder to create, or a URL that TensorFlow can write.
-        shard_mb: Approximate size of a shard, MB.
-        overwrite: Replace shards at `out`; a folder with other content is never replaced.
-        max_pixels: Limit on height × width of photographs and masks.
-        advance: Called after each item.
+    Each shard of a split holds an equal part of each class, in an order that depends only on the names. Items
+    that were not checked yet (see `datasets.checking`) are checked first. `out` is a folder to create, or a
+    URL that TensorFlow can write. With `overwrite`, shards there are replaced, never other content.
+    `shard_mb` is approximate; `advance` is called after each item.
 
     Raises:
         DatasetError: If no item has a split, the data set has problems (lists all), or `out` exists or

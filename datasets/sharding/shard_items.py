@@ -14,10 +14,7 @@ from datasets.sharding.item_table import SPLITS, SUPERVISIONS, ItemTable
 class ShardItems(LazyItems):
     """Items of a table, or some of them.
 
-    Args:
-        table: All items of the set.
-        shards: Path or URL of each shard.
-        places: Rows of the table, ascending; None for all.
+    `places` are rows of the table, ascending; None for all.
     """
 
     def __init__(

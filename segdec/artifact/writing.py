@@ -14,11 +14,8 @@ from segdec.runtime.files import atomic_folder
 def write_artifact(folder: Path, build: Callable[[Path], Manifest], *, overwrite: bool = False) -> Manifest:
     """Writes an artifact atomically and returns its manifest with `files`.
 
-    Args:
-        folder: Output folder.
-        build: Writes the model's files into the empty folder that it receives, and returns the manifest
-            without `files`.
-        overwrite: Whether to replace an artifact at `folder`.
+    `build` writes the model's files into the empty folder that it receives, and returns the manifest without
+    `files`. With `overwrite`, an artifact at `folder` is replaced.
 
     Raises:
         ArtifactError: If `folder` exists, unless it is an artifact and `overwrite` is true; or if it cannot

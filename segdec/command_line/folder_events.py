@@ -16,9 +16,8 @@ except ImportError as error:
 class FolderEvents:
     """Wakes the command. `stop` may be called from any thread or signal handler.
 
-    Args:
-        folder: Folder to watch, with its subfolders but without the results.
-        warn: Called if the system has no events for it: a network folder, or too many watches.
+    It watches the folder with its subfolders but without the results. `warn` is called if the system has no
+    events for it: a network folder, or too many watches.
     """
 
     def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:

@@ -27,10 +27,7 @@ class FolderScan:
     """One scan of a folder and its subfolders.
 
     Links to folders are followed, after the real folders; a folder is scanned once. Results are skipped.
-
-    Args:
-        root: The watched folder.
-        skipped: Reasons to ignore the photographs of a folder, by its path.
+    `skipped` are reasons to ignore the photographs of a folder, by its path.
 
     Attributes:
         ignored: What was ignored, by reason.

@@ -88,15 +88,9 @@ class PendingFile(PendingPhotograph):
 class LocalInspector:
     """Inspects with the artifact in the folder `model`; implements `Inspector`.
 
-    Args:
-        model: The artifact.
-        threshold: Replaces its image threshold, 0…1.
-        max_pixels: As for `decode_image`.
-        threads: As for `Predictor.load`.
-        engine: As for `Predictor.load`.
-        accept_webp: As for `decode_image`.
-        trusted: File of public keys; the artifact must be signed by one of them. None: no signature needed.
-        unlike: Whether to reject a photograph that is unlike those of the training, or to warn.
+    For `threshold`, `max_pixels`, `threads`, `engine` and `accept_webp` see `Predictor` and `decode_image`.
+    `trusted` is a file of public keys, one of which must have signed the artifact; None: no signature needed.
+    `unlike`: whether to reject a photograph that is unlike those of the training, or to warn.
 
     Raises:
         SegdecError: As `Predictor.load`.
@@ -178,12 +172,8 @@ class LocalInspector:
 class RemoteInspector:
     """Inspects with a service, one request after another; implements `Inspector`.
 
-    Args:
-        client: Client of the service.
-        threshold: As for `Client.predict`.
-        model: As for `Client.predict`.
-        version: As for `Client.predict`.
-        pictures: Whether to return pictures; this requests masks and decodes the photographs here too.
+    The arguments are those of `Client.predict`, and whether to return `pictures`: this requests masks and
+    decodes the photographs here too.
 
     Raises:
         ServiceError: If the service rejects the request or does not answer.

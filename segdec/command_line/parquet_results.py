@@ -58,11 +58,8 @@ class ResultFolder:
     """Writes results to Parquet files; several processes may write to one folder.
 
     Files are written atomically. Leaving the `with` block writes the remaining rows, also after an error.
-
-    Args:
-        folder: Result folder; created if missing.
-        model: Model and settings that produce the results; all files of a folder must agree.
-        read: Whether to read existing results.
+    `model` is everything that the results depend on; all files of a folder must agree. `read`: whether to
+    read existing results.
 
     Raises:
         ConfigError: If the folder cannot be created or read, or its files come from another model.

@@ -64,11 +64,8 @@ class EngineKind:
     def load(self, folder: Path, threads: int | None = None, size: tuple[int, int] | None = None) -> Engine:
         """Loads the engine from its folder inside an artifact.
 
-        Args:
-            folder: The engine's files.
-            threads: None: all cores of the process.
-            size: Usual height and width of the network's input, px, for which the engine may be faster. It
-                accepts all others.
+        `threads`: None means all cores of the process. The engine may be faster for the `size`, the usual
+        height and width of the network's input, px; it accepts all others.
 
         Raises:
             ArtifactError: If the files are missing or invalid.

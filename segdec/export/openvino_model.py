@@ -38,13 +38,9 @@ def save_float(
 ) -> bool:
     """Writes a network, with Fourier transforms for its large convolutions and their kernels next to it.
 
-    The kernels' spectra, which are five times as large, are computed when the model is loaded.
-
-    Args:
-        network: Network for serving, see `segdec.network.folding`.
-        folder: New folder.
-        precision: Precision in which it will run; bfloat16 is set when it is loaded.
-        transform: Whether to use Fourier transforms.
+    The kernels' spectra, which are five times as large, are computed when the model is loaded. `network` is
+    one for serving, see `segdec.network.folding`, that will run in `precision`; bfloat16 is set when it is
+    loaded. `transform`: whether to use Fourier transforms.
 
     Returns:
         Whether any convolution uses Fourier transforms.
@@ -57,10 +53,8 @@ def save_float(
 def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np.uint8]]) -> None:
     """Quantises a folded network to int8, except Fourier transforms, and writes it.
 
-    Args:
-        network: Network for serving, see `segdec.network.folding`.
-        folder: New folder.
-        photographs: Prepared photographs, uint8 [h, w, C] each, that calibrate the value ranges.
+    `network` is one for serving, see `segdec.network.folding`. The prepared `photographs`, uint8 [h, w, C]
+    each, calibrate the value ranges.
 
     Raises:
         ConfigError: If there are no photographs.

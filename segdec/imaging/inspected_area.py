@@ -77,12 +77,8 @@ def draw_area(
 ) -> Mask | None:
     """Draws the inspected part of a photograph of `height` × `width` px.
 
-    Args:
-        regions: Inspected polygons, in fractions of width and height; the whole photograph if empty.
-        ignored: Polygons that are not inspected.
-        mask: The base64 of a PNG, above 0 = inspected, which is stretched to the photograph.
-        height: Rows.
-        width: Columns.
+    Corners are fractions of width and height. Without `regions` the whole photograph is inspected, except the
+    `ignored` polygons and where the `mask`, the base64 of a PNG that is stretched to the photograph, is 0.
 
     Returns:
         Read-only uint8 [height, width], 255 = inspected; None = everywhere.

@@ -28,12 +28,8 @@ def prepare_image(image: NDArray[np.uint8], config: InputConfig, channels: int) 
     `letterbox` uses one factor for both sides. Padding on the right and at the bottom repeats the last row
     and column: for `letterbox` up to `height` × `width`, for `native` up to multiples of 8, for `tile` also
     up to one tile. Values stay 0…255; the first layer of the network scales them. Areas that are not
-    inspected are filled first.
-
-    Args:
-        image: uint8 [H, W, C], C is 1 (grey) or 3 (RGB).
-        config: Size policy, and whether colour may be converted to grey.
-        channels: Channels of the network's input, 1 or 3.
+    inspected are filled first. `image` is uint8 [H, W, C] with C = 1 (grey) or 3 (RGB), `channels` that of
+    the network's input.
 
     Returns:
         uint8 [h, w, channels], h and w divisible by 8.
@@ -92,12 +88,8 @@ def restore_mask(
 ) -> NDArray[np.float32]:
     """Resizes mask scores to the photograph, with linear interpolation about pixel centres.
 
-    Args:
-        scores: float32 [h/s, w/s] of the prepared photograph [h, w].
-        config: The policy with which the photograph was prepared.
-        height: Rows of the photograph, px.
-        width: Columns of the photograph, px.
-        stride: s, the network's `mask_stride`, px.
+    `scores` are float32 [h/s, w/s] of the prepared photograph [h, w], s is the network's mask `stride`;
+    `height` and `width` are those of the photograph, px.
 
     Returns:
         float32 [height, width].

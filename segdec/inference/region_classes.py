@@ -16,9 +16,8 @@ MIN_SCORE_SHARE = 0.5
 def max_class_scores(logits: Scores, restore: Callable[[Scores], Scores]) -> tuple[Scores, Classes]:
     """Returns the highest score of each pixel, and its class; processes one class at a time to save memory.
 
-    Args:
-        logits: float32 [h, w, M], one per defect class.
-        restore: Turns the logits [h, w] of one class into scores [H, W].
+    `logits` are float32 [h, w, M], one per defect class; `restore` turns those of one class into scores [H,
+    W].
 
     Returns:
         Scores float32 [H, W], and class indices uint8 [H, W] from 1; the first of equal ones.
@@ -37,13 +36,8 @@ def assign_classes(mask: NDArray[np.uint8], scores: Scores, classes: Classes, mi
 
     A connected defect may have several classes. A part keeps its own class if it has at least `min_px` pixels
     and half of the defect's highest score; otherwise it gets the main class, which has the largest sum of
-    scores.
-
-    Args:
-        mask: uint8 [H, W], above 0 = defect.
-        scores: float32 [H, W], the mask scores.
-        classes: uint8 [H, W], index of the class with the highest score, from 1.
-        min_px: Minimum size of a part: the photograph pixels per cell of the network's mask.
+    scores. `mask` is uint8 [H, W], above 0 = defect; `scores` are float32 [H, W], `classes` uint8 [H, W] from
+    1. `min_px` are the photograph's pixels per cell of the network's mask.
 
     Returns:
         uint8 [H, W], 0 outside the mask.

@@ -107,13 +107,9 @@ def tile_starts(side: int, tile: int, overlap: int, cell: int = STRIDE) -> tuple
     """Returns the first pixels of the tiles that cover `side` pixels, ascending.
 
     Neighbours overlap by at least min(`overlap`, `tile` − `cell`) px. The last tile ends where the side ends,
-    or after it, because tiles start at whole cells and a side may be shorter than a tile.
-
-    Args:
-        side: Pixels to cover, a multiple of 8.
-        tile: Pixels of a tile, a multiple of 8.
-        overlap: A multiple of 8, less than `tile`.
-        cell: Pixels of the network's coarsest features.
+    or after it, because tiles start at whole cells and a side may be shorter than a tile. All are pixels:
+    `side` and `tile` multiples of 8, `overlap` too and less than a tile, `cell` the size of the network's
+    coarsest features.
     """
     if side <= tile:
         return (0,)
@@ -128,13 +124,8 @@ def inspected_tiles(
 ) -> list[tuple[int, int]]:
     """Returns row and column index of the tiles that are within 8 px of an inspected pixel, row by row.
 
-    The margin covers the padding, which adds less than 8 px.
-
-    Args:
-        config: Size of a tile, and the inspected area.
-        shape: Rows and columns of the prepared photograph, px.
-        rows: First rows of the tiles, px.
-        columns: First columns of the tiles, px.
+    The margin covers the padding, which adds less than 8 px. `shape` is that of the prepared photograph,
+    `rows` and `columns` are the first ones of the tiles, px.
     """
     every = list(np.ndindex(len(rows), len(columns)))
     area = config.inspected_area(shape[0], shape[1])

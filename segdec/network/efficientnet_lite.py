@@ -20,11 +20,8 @@ EPSILON = 1e-3
 def build_efficientnet_lite(width: float, depth: float) -> keras.Model:
     """Builds the network: image [B, H, W, 3] → features [B, ⌈H/16⌉, ⌈W/16⌉, C].
 
-    Blocks are numbered from 0 without gaps: `block_4_expand_conv`, `block_4_add`.
-
-    Args:
-        width: Factor of the channels; the stem is not scaled.
-        depth: Factor of the blocks of each stage except the first.
+    Blocks are numbered from 0 without gaps: `block_4_expand_conv`, `block_4_add`. `width` is the factor of
+    the channels except the stem's, `depth` that of the blocks of each stage except the first.
     """
     image = keras.Input((None, None, 3), name="image")
     x = layers.Conv2D(STEM_WIDTH, 3, 2, padding="same", use_bias=False, name="stem_conv")(image)

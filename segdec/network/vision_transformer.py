@@ -33,13 +33,8 @@ def build_vision_transformer(width: int, depth: int, heads: int, grid: int) -> k
     H and W must be divisible by 16. All maps have one vector for a patch: those of the strides 4 and 8, after
     a third and two thirds of the blocks, are upsampled; that of stride 16 is the normalised output. Tokens
     are [B, 1, 1 + patches, width], with the class token first; with four axes, dense layers can become 1×1
-    convolutions for serving.
-
-    Args:
-        width: Channels of a token.
-        depth: Number of blocks.
-        heads: Attention heads; they divide `width`.
-        grid: Patches along each side of the image for which position embeddings were trained.
+    convolutions for serving. `width` is the number of channels of a token, `depth` that of blocks, `grid`
+    that of patches along each side of the image for which position embeddings were trained.
     """
     image = keras.Input((None, None, 3), name="image")
     patches = layers.Conv2D(width, ENCODER_STRIDE, ENCODER_STRIDE, name="patch_embedding")(image)
@@ -141,8 +136,7 @@ class PositionEmbedding(keras.layers.Layer):
 class SelfAttention(keras.layers.Layer):
     """Scaled dot-product attention: queries, keys and values [B, 1, N, 3·C] → [B, 1, N, C].
 
-    Args:
-        heads: Number of heads, each of C / heads channels.
+    Each of the `heads` has C / heads channels.
     """
 
     def __init__(self, heads: int, **kwargs: Any) -> None:

@@ -1,0 +1,45 @@
+"""Masks that are computed when they are read, with the reading interface of a file."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.images import DEFAULT_MAX_PIXELS, ImageFile, encode_png
+
+
+@dataclass(frozen=True)
+class ComputedMask(ABC):
+    """A mask made of annotations or of other masks; `str()` returns its name for messages.
+
+    Attributes:
+        max_pixels: Limit on height × width.
+    """
+
+    max_pixels: int = field(default=DEFAULT_MAX_PIXELS, kw_only=True)
+
+    @property
+    @abstractmethod
+    def sources(self) -> tuple[ImageFile, ...]:
+        """The files or masks that it is made of."""
+
+    @abstractmethod
+    def draw(self) -> NDArray[np.uint8]:
+        """Returns the mask, uint8 [H, W]; raises OSError or ImageError if a source cannot be read."""
+
+    def within(self, max_pixels: int) -> Self:
+        """Returns a copy with another limit."""
+        return replace(self, max_pixels=max_pixels)
+
+    def read_bytes(self) -> bytes:
+        """Returns the mask as a PNG file; raises the errors of `draw`."""
+        return encode_png(self.draw())
+
+
+def source_files(file: ImageFile | None) -> list[ImageFile]:
+    """Returns the files that a photograph or mask is read from; a mask drawn from an annotation has none."""
+    if isinstance(file, ComputedMask):
+        return [found for source in file.sources for found in source_files(source)]
+    return [] if file is None else [file]
