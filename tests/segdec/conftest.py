@@ -14,7 +14,6 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
 from segdec.config import ModelConfig
-from segdec.engines import ENGINES
 from segdec.errors import ImageError
 from segdec.images import decode_image, encode_png
 from segdec.inference.postprocessing import find_regions
@@ -51,18 +50,29 @@ def wide_network(wide_config: ModelConfig, tensorflow_devices: list[str]) -> Any
 
 
 @pytest.fixture(scope="session")
-def every_engine(
+def exported(
     wide_network: Any, wide_config: ModelConfig, make_once: Callable[[str, Callable[[Path], object]], Path]
 ) -> Path:
-    """An artifact of the wide network for every engine, exported once for all workers."""
+    """An artifact of the wide network for TensorFlow and OpenVINO, exported once for all workers."""
     from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
 
     photographs = np.random.default_rng(4).integers(0, 256, (8, 64, 48, 1), dtype=np.uint8)
     validation, card = ValidationPhotographs(calibration=list(photographs)), ModelCard("wide", "1")
-    options: dict[str, Any] = {"engines": list(ENGINES), "validation": validation, "measure": False}
+    engines = ["tensorflow", "openvino", "openvino-int8"]
+    options: dict[str, Any] = {"engines": engines, "validation": validation, "measure": False}
     return make_once(
-        "every_engine", lambda folder: export_model(wide_network, folder, wide_config, card, **options)
+        "exported", lambda folder: export_model(wide_network, folder, wide_config, card, **options)
     )
+
+
+@pytest.fixture
+def written_engines(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exports of the wide network copy the files of an engine instead of writing them again."""
+
+    def copy(name: str, _network: Any, folder: Path, *_: Any) -> None:
+        shutil.copytree(exported / name, folder)
+
+    monkeypatch.setattr("segdec.export.model_export.write_engine", copy)
 
 
 class StubService:

@@ -295,7 +295,7 @@ def test_a_photograph_that_fails_does_not_stop_the_line(folder, service, status,
     drop(folder, "a.png", b"bad", modified=1)
     drop(folder, "b.png", modified=2)
     service.failures = [failure(status, code)] * times
-    open_watch(folder, service, patience=10_000.0).run()
+    open_watch(folder, service).run()
     assert found(folder, "failed") == ["a.png", "a.png.json"] and found(folder) == ["b.png", "b.png.json"]
     details = json.loads((folder / "failed" / "a.png.json").read_text())
     assert (details["photograph"], details["status"], details["code"]) == ("a.png", status, code)
@@ -319,7 +319,7 @@ def test_an_unavailable_service_is_retried(folder, service, failures, capsys):
     for name in ("a.png", "b.png"):
         drop(folder, name)
     service.failures, service.ready_answers = list(failures), [False, False]
-    watch = open_watch(folder, service, patience=10_000.0)
+    watch = open_watch(folder, service, patience=700.0)
     watch.run()
     assert len(service.records) == 2 and len(found(folder)) == 4
     assert service.asked == len(failures) + 2  # nothing is sent until the service is ready

@@ -16,7 +16,6 @@ from segdec import __version__
 from segdec.__main__ import main
 from segdec.artifact import TrainingPhotographs
 from segdec.command_line.overlay_folder import output_stems
-from segdec.config import ModelConfig
 from segdec.engines import Logits
 from segdec.errors import ArtifactError
 from segdec.images import read_image, read_mask, write_png
@@ -72,33 +71,26 @@ def test_table_masks_and_overlays(tiny_artifact: Path, predict) -> None:
     assert count == "NOT INSPECTED: 1 of 4 photographs. Hold these parts; their state is unknown."
 
 
-def test_photograph_of_another_size_is_a_warning(
-    tiny_network: Any, tiny_config: ModelConfig, predict
-) -> None:
-    from segdec.export.model_export import ModelCard, export_model
+def set_trained(artifact: Path, trained: TrainingPhotographs | None) -> None:
+    assert trained is not None
+    forge(artifact, training_photographs=trained.model_dump(mode="json"))
 
-    trained = TrainingPhotographs.of([(16, 24)], [8])
-    card = ModelCard("tiny", "1", training_photographs=trained)
-    export_model(tiny_network, Path("model"), tiny_config, card)
+
+def test_photograph_of_another_size_is_a_warning(artifact_copy: Path, predict) -> None:
+    set_trained(artifact_copy, TrainingPhotographs.of([(16, 24)], [8]))
     cv2.imwrite("alike.png", np.full((16, 24), 90, np.uint8))
     cv2.imwrite("other.png", np.full((32, 24), 30_000, np.uint16))
-    _, _, err = predict("alike.png", "other.png", "--model", "model")
+    _, _, err = predict("alike.png", "other.png", "--model", artifact_copy)
     assert "alike.png: " not in err
     for kind in ("aspect", "size", "bit_depth"):
         assert f"{kind}: the " in err
 
 
 def test_photograph_of_another_surface_is_not_inspected(
-    tiny_network: Any,
-    tiny_config: ModelConfig,
-    surface_training: TrainingPhotographs,
-    predict,
-    monkeypatch: pytest.MonkeyPatch,
+    artifact_copy: Path, surface_training: TrainingPhotographs, predict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from segdec.engines.tensorflow import TensorFlowEngine
-    from segdec.export.model_export import ModelCard, export_model
 
-    card = ModelCard("tiny", "1", training_photographs=surface_training)
     run = TensorFlowEngine.infer
 
     def infer(engine: Any, images: NDArray[np.uint8]) -> Logits:
@@ -106,20 +98,20 @@ def test_photograph_of_another_surface_is_not_inspected(
         surface = [[0.11, 0.2 if pixel == 110 else 0.3] for pixel in images[:, 0, 0, 0]]
         return replace(run(engine, images), surface=np.array(surface, np.float32))
 
-    export_model(tiny_network, Path("model"), tiny_config, card)
+    set_trained(artifact_copy, surface_training)
     with pytest.raises(ArtifactError, match=r"returns a surface of shape None\. Expected \(1, 2\)"):
-        Predictor.load(Path("model"))
+        Predictor.load(artifact_copy)
     monkeypatch.setattr(TensorFlowEngine, "infer", infer)
     for name, level in {"like": 110, "other": 111}.items():
         image = np.full((32, 48), 110, np.uint8)
         image[0, 0] = level
         cv2.imwrite(f"{name}.png", image)
-    code, rows, err = predict("like.png", "other.png", "--model", "model")
+    code, rows, err = predict("like.png", "other.png", "--model", artifact_copy)
     assert code == 1 and [row[1] == "NOT_INSPECTED" for row in rows[-2:]] == [False, True]
     assert "The photograph is of another part or surface than those of the training" in err
-    code, _, err = predict("other.png", "--model", "model", "--unlike-training", "warn")
+    code, _, err = predict("other.png", "--model", artifact_copy, "--unlike-training", "warn")
     assert code == 0 and "other.png: unlike_training: of another part or surface" in err
-    predictor = Predictor.load(Path("model"))
+    predictor = Predictor.load(artifact_copy)
     assert [predictor.find_unlike(read_image(Path(f"{name}.png")).pixels) for name in ("like", "other")] == [
         None,
         "of another part or surface than those of the training",
@@ -127,27 +119,20 @@ def test_photograph_of_another_surface_is_not_inspected(
 
 
 def test_photograph_unlike_those_of_the_training_is_not_inspected(
-    tiny_network: Any, tiny_config: ModelConfig, grey_training: TrainingPhotographs, predict
+    artifact_copy: Path, grey_training: TrainingPhotographs, predict
 ) -> None:
-    from segdec.export.model_export import ModelCard, export_model
-
-    export_model(
-        tiny_network,
-        Path("model"),
-        tiny_config,
-        ModelCard("tiny", "1", training_photographs=grey_training),
-    )
+    set_trained(artifact_copy, grey_training)
     for name, level in {"first": 105, "black": 0, "last": 112}.items():
         cv2.imwrite(f"{name}.png", np.full((32, 48), level, np.uint8))
     photographs = ("first.png", "black.png", "last.png")
-    code, rows, err = predict(*photographs, "--model", "model", "--out", "out")
+    code, rows, err = predict(*photographs, "--model", artifact_copy, "--out", "out")
     assert code == 1 and [row[1] == "NOT_INSPECTED" for row in rows[-3:]] == [False, True, False]
     assert "The photograph is black or almost black (lamp off, lens cap). Expected one like those of" in err
     assert not list(Path("out").glob("black*"))
-    code, rows, err = predict(*photographs, "--model", "model", "--unlike-training", "warn")
+    code, rows, err = predict(*photographs, "--model", artifact_copy, "--unlike-training", "warn")
     assert code == 0 and not any("NOT_INSPECTED" in row for row in rows)
     assert "warning: black.png: unlike_training: black or almost black (lamp off, lens cap)" in err
-    predictor = Predictor.load(Path("model"))
+    predictor = Predictor.load(artifact_copy)
     assert [predictor.find_unlike(read_image(Path(name)).pixels) for name in photographs] == [
         None,
         "black or almost black (lamp off, lens cap)",

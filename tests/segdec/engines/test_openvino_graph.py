@@ -12,9 +12,9 @@ from segdec.errors import ArtifactError
 
 
 @pytest.fixture
-def model(every_engine: Path, tmp_path: Path) -> Path:
+def model(exported: Path, tmp_path: Path) -> Path:
     """The files of the engine, for a test to change."""
-    return Path(shutil.copytree(every_engine / "openvino", tmp_path / "openvino"))
+    return Path(shutil.copytree(exported / "openvino", tmp_path / "openvino"))
 
 
 def refusal(folder: Path) -> str:

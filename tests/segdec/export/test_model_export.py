@@ -16,7 +16,8 @@ def export(network: Any, folder: Path, config: ModelConfig, **facts: Any) -> Non
     export_model(network, folder, config, ModelCard("tiny", "1", **facts))
 
 
-def test_artifact_that_answers_differently_is_not_written(tiny_network, tiny_config, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("written_engines")
+def test_artifact_that_answers_differently_is_not_written(wide_network, wide_config, tmp_path, monkeypatch):
     class Other:
         batch_pixels = 2**24
 
@@ -27,7 +28,7 @@ def test_artifact_that_answers_differently_is_not_written(tiny_network, tiny_con
 
     monkeypatch.setattr("segdec.engines.tensorflow.TensorFlowEngine.load", lambda *_: Other())
     with pytest.raises(ArtifactError, match="output 'mask' differs"):
-        export(tiny_network, tmp_path / "model", tiny_config)
+        export(wide_network, tmp_path / "model", wide_config)
     assert list(tmp_path.iterdir()) == []
 
 

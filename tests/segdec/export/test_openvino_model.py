@@ -16,7 +16,7 @@ from segdec.engines.openvino import MODEL
 from segdec.engines.openvino_package import openvino_core
 from segdec.export.model_export import write_engine
 from segdec.network.network import build_network
-from segdec.network.surface_memory import NEAREST
+from tests.marks import slow_case
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
@@ -39,7 +39,7 @@ def shared_handler():
     ("fields", "engine", "normalizations"),
     [
         ({"mask_stride": 4, "mask_normalization": "affine"}, "openvino", 3 + 1 + 1 + 2 + 3),
-        ({}, "openvino-int8", 3 + 1 + 3),
+        slow_case({}, "openvino-int8", 3 + 1 + 3),
     ],
     ids=str,
 )
@@ -54,12 +54,10 @@ def test_instance_normalisation_is_one_operation(fields, engine, normalizations,
     assert shared_handler.level == 0
 
 
-@pytest.mark.parametrize(
-    ("engine", "transformed"), [("openvino", ["features.npy"]), ("openvino-bfloat16", [])]
-)
-def test_only_float32_uses_small_transforms(engine: str, transformed: list[str], every_engine: Path) -> None:
-    """With 7 times fewer multiplications they are not faster than a direct convolution in bfloat16."""
-    assert [path.name for path in (every_engine / engine).glob("*.npy")] == transformed
+def test_float32_uses_small_transforms(exported: Path) -> None:
+    """Reduced precision does not, see `test_export_with_bfloat16_passes_the_self_test`."""
+    assert [path.name for path in (exported / "openvino").glob("*.npy")] == ["features.npy"]
+    assert not list((exported / "openvino-int8").glob("*.npy"))
 
 
 @pytest.mark.slow
@@ -84,16 +82,3 @@ def test_int8_leaves_the_head_and_the_decision_of_an_encoders_network(tiny_encod
     before = {node.input_value(0).get_node().get_type_name() for node in means}
     assert len(means) == POOLED
     assert "FakeQuantize" not in before
-
-
-def test_the_product_with_remembered_patches_stays_in_float32(tiny_encoder, tmp_path):
-    """OpenVINO rounds the result of a convolution with bias to bfloat16, but not that of a limit after it."""
-    network = build_network(NetworkConfig(preset="mobilenet", encoder=tiny_encoder, heads=0, memory=20))
-    nearest = network.memory.get_layer(NEAREST)
-    nearest.set_patches(np.ones(nearest.memories[0][0].shape[::-1], np.float32))
-    write_engine("openvino-bfloat16", network, tmp_path, [])
-    nodes = openvino_core().read_model(tmp_path / MODEL).get_ordered_ops()
-    kinds = [next(node for node in nodes if node.get_type_name() == "ReduceMax")]
-    for _ in range(3):
-        kinds.append(kinds[-1].input_value(0).get_node())
-    assert [node.get_type_name() for node in kinds[1:]] == ["Clamp", "Add", "Convolution"]

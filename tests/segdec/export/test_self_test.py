@@ -89,17 +89,24 @@ def test_changed_answer_with_right_checksums_is_rejected(artifact_copy: Path) ->
         run_self_test(Predictor.load(artifact_copy), artifact_copy)
 
 
-def test_given_photograph_is_stored_and_a_wrong_one_rejected(tiny_network, tiny_config, tmp_path):
+@pytest.mark.usefixtures("written_engines")
+def test_given_photograph_is_stored_and_a_wrong_one_rejected(
+    wide_network, wide_config, tmp_path, monkeypatch
+):
+    from segdec.engines.tensorflow import NetworkEngine
     from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
 
+    engine = NetworkEngine(wide_network)
+    monkeypatch.setattr("segdec.export.model_export.NetworkEngine", lambda _: engine)
+    monkeypatch.setattr("segdec.engines.tensorflow.TensorFlowEngine.load", lambda *_: engine)
     card, grey = ModelCard("tiny", "1"), ValidationPhotographs(sample=PHOTOGRAPH)
     colour = ValidationPhotographs(sample=np.dstack([PHOTOGRAPH, PHOTOGRAPH, PHOTOGRAPH // 2]))
-    export_model(tiny_network, tmp_path / "model", tiny_config, card, validation=grey)
+    export_model(wide_network, tmp_path / "model", wide_config, card, validation=grey, measure=False)
     stored = read_image(tmp_path / "model" / "self_test" / "photograph.png").pixels
     np.testing.assert_array_equal(stored, PHOTOGRAPH)
     assert Predictor.load(tmp_path / "model").warmup_shape() == (40, 56, 1)
     with pytest.raises(ImageError, match="has colour"):
-        export_model(tiny_network, tmp_path / "other", tiny_config, card, validation=colour)
+        export_model(wide_network, tmp_path / "other", wide_config, card, validation=colour)
     assert not (tmp_path / "other").exists()
 
 

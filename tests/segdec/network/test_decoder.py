@@ -21,7 +21,7 @@ TINY = {
 IMAGES = np.random.default_rng(0).uniform(0, 255, (2, 16, 24, 1)).astype(np.float32)
 
 
-@pytest.fixture(scope="module", params=[4, 2, 1])
+@pytest.fixture(scope="module", params=[4, 1])
 def network(request, tensorflow_devices):  # noqa: ARG001
     """An untrained network of each stride; tests leave it as it is."""
     return build_network(NetworkConfig(**TINY, mask_stride=request.param))
@@ -56,7 +56,7 @@ def test_gradient_reaches_the_decoder_after_one_step():
 # === Receptive field ===
 
 
-@pytest.mark.parametrize(("stride", "side"), [(8, 52), (4, 68), (2, 84), (1, 84)])
+@pytest.mark.parametrize(("stride", "side"), [(8, 52), (2, 84)])
 def test_receptive_field_matches_an_impulse_response(stride, side):
     """With positive weights and no offset, a bright column is seen wherever it counts."""
     config = NetworkConfig(**TINY, mask_stride=stride)

@@ -12,19 +12,20 @@ from tests.marks import slow_case
 
 keras = pytest.importorskip("keras")
 
-from segdec.network.encoder import EncoderInput, build_encoder, load_application  # noqa: E402
+from segdec.network import encoder as encoders  # noqa: E402
+from segdec.network.encoder import EncoderInput, build_encoder  # noqa: E402
 from segdec.network.layers import ReplicaBatchNormalization, all_layers  # noqa: E402
 from segdec.network.vision_transformer import SelfAttention  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices", "tiny_encoder")
+pytestmark = pytest.mark.usefixtures("tensorflow_devices", "shared_application")
 
-ROWS = ["mobilenet", *(slow_case(name) for name in ENCODERS if name != "mobilenet")]
+ROWS = ["tiny", *map(slow_case, ENCODERS)]
 
 
 @cache
 def application(name):
     keras.utils.set_random_seed(3)
-    return load_application(ENCODERS[name])
+    return encoders.load_application(ENCODERS[name])
 
 
 def encoder(name, channels=1):
@@ -57,8 +58,14 @@ def check_close(found, expected):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_features_are_those_of_the_application(name):
-    """Of its own layers, under the names of the row, at an image that needs no padding."""
+    """Of its own layers, under the names of the row, at an image that needs no padding.
+
+    Keras numbers layers without a name by process; checkpoints and folding look for reproducible names.
+    """
     row, whole, part, image = ENCODERS[name], application(name), encoder(name, 3), noise(32, 48, 3)
+    assert [layer.name for layer in all_layers(part)] == [layer.name for layer in all_layers(encoder(name))]
+    kinds = {type(one) for one in all_layers(part) if isinstance(one, keras.layers.BatchNormalization)}
+    assert kinds <= {ReplicaBatchNormalization}
     origin = {layer.name: layer for layer in all_layers(whole)}
     for layer in part.get_layer("backbone").layers:
         if layer.weights:
@@ -128,21 +135,7 @@ def test_receptive_field_follows_from_the_layers(name):
     assert any(isinstance(one, kinds) for one in whole.layers) is row.has_global_context
 
 
-# === Models ===
-
-
 def test_grey_is_copied_to_three_channels():
-    grey, colour, image = encoder("tiny"), encoder("tiny", 3), noise(40, 24, 1)
-    colour.set_weights(grey.get_weights())
-    expected = colour(np.repeat(image, 3, axis=-1))
-    for name, found in grey(image).items():
-        np.testing.assert_allclose(found, expected[name], rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["tiny", *ROWS[1:]])
-def test_layer_names_are_reproducible(name):
-    """Keras numbers layers without a name by process; checkpoints and folding look for names."""
-    first, second = (list(all_layers(encoder(name))) for _ in range(2))
-    assert [layer.name for layer in first] == [layer.name for layer in second]
-    kinds = {type(one) for one in first if isinstance(one, keras.layers.BatchNormalization)}
-    assert kinds <= {ReplicaBatchNormalization}
+    row, image = ENCODERS["resnet50"], noise(40, 24, 1)
+    layer = EncoderInput(row.mean, row.deviation, blue_first=row.blue_first)
+    np.testing.assert_array_equal(layer(image), layer(np.repeat(image, 3, axis=-1)))

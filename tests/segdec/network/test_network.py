@@ -7,7 +7,8 @@ keras = pytest.importorskip("keras")
 tf = pytest.importorskip("tensorflow")
 
 from segdec.network.layers import ComputePolicy  # noqa: E402
-from segdec.network.network import build_network  # noqa: E402
+from segdec.network.network import build_decision, build_network  # noqa: E402
+from tests.marks import slow_case  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
@@ -29,9 +30,9 @@ def make_images(batch, height, width, channels=1):
         # Convolutions 15,658,600 + mask head 1,024 + 1 + normalisation 2 · 1,592 + decision 66 · 2 + 2.
         ("seed", 15_658_600 + 1_025 + 3_184 + 134),
         # Published 15,662,877 with one output logit; the class softmax has a second column: + 66 + 1.
-        ("jim2019", 15_662_877 + 67),
+        slow_case("jim2019", 15_662_877 + 67),
         # Published 15,637,213 counts the mask head's switched-off offset: − 1; a second column: + 67.
-        ("comind2021", 15_637_213 - 1 + 67),
+        slow_case("comind2021", 15_637_213 - 1 + 67),
     ],
 )
 def test_parameter_counts(preset, weights):
@@ -51,14 +52,14 @@ def test_gradient_gate(gate):
     assert all(gradient is None for gradient in segmentation) is gate
 
 
-@pytest.mark.parametrize(("classes", "weights"), [(2, [-2.0, 2.0]), (3, [4.0, 0.0, 0.0])])
-@pytest.mark.parametrize(("activation", "even", "others"), [("sigmoid", 0.5, True), ("linear", 0.0, False)])
-def test_the_mask_prior_makes_the_first_decision(activation, even, others, classes, weights):
+@pytest.mark.parametrize(
+    ("classes", "weights", "activation", "even", "others"),
+    [(2, [-2.0, 2.0], "sigmoid", 0.5, True), (3, [4.0, 0.0, 0.0], "linear", 0.0, False)],
+)
+def test_the_mask_prior_makes_the_first_decision(classes, weights, activation, even, others):
     config = NetworkConfig(**TINY, num_classes=classes, mask_activation=activation, mask_prior=2.0)
-    kernel, bias = build_network(config).decisions[0].get_layer("class_logits").get_weights()
-    plain = (
-        build_network(config.model_copy(update={"mask_prior": 0.0})).decisions[0].get_layer("class_logits")
-    )
+    kernel, bias = build_decision(config).get_layer("class_logits").get_weights()
+    plain = build_decision(config.model_copy(update={"mask_prior": 0.0})).get_layer("class_logits")
     np.testing.assert_array_equal(kernel[-1], weights)
     np.testing.assert_array_equal(bias, -even * kernel[-1])
     assert np.abs(kernel[:-1]).max() < 1.0

@@ -9,8 +9,10 @@ import keras
 
 from segdec.config import NetworkConfig
 from segdec.network.folding import fold_network
+from segdec.network.layers import all_layers
 from segdec.network.network import build_network
 from segdec.network.score_combination import Evidence, ScoreCombination
+from tests.segdec.network.trained_encoder import HEAD
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices", "shared_application")
 
@@ -37,33 +39,50 @@ def test_an_unusual_photograph_keeps_its_high_score(decided):
     assert not np.delete(changed, place, axis=1).any()
 
 
+IMAGES = np.random.default_rng(2).integers(0, 256, (2, 40, 56, 1)).astype(np.float32)
+
+
 @pytest.fixture(scope="module")
 def network(tiny_encoder):
-    """Two heads and a memory of random patches."""
+    """Two heads with statistics of their own, and a memory of random patches."""
     keras.utils.set_random_seed(3)
-    network = build_network(
-        NetworkConfig(preset="mobilenet", encoder=tiny_encoder, heads=2, memory=20, num_classes=3)
+    fields = {"heads": 2, "memory": 20, "num_classes": 3, "standardize_features": True}
+    network, random = (
+        build_network(NetworkConfig(**HEAD, **fields, encoder=tiny_encoder)),
+        np.random.default_rng(5),
     )
-    network.combination.set_combination(np.array([0.5, 0.25, 0.125]), 0.75)
+    for layer in all_layers(network):
+        if isinstance(layer, keras.layers.BatchNormalization):
+            layer.moving_mean.assign(random.normal(0, 0.2, layer.moving_mean.shape))
+            layer.moving_variance.assign(random.uniform(0.5, 1.5, layer.moving_variance.shape))
     return network
 
 
+def test_the_logits_of_the_heads_are_averaged(network):
+    """At first the memory changes nothing."""
+    outputs, heads = network(IMAGES, training=False), network.segment(IMAGES, training=False)
+    np.testing.assert_allclose(outputs["mask_logits"], np.mean([mask for *_, mask in heads], 0), atol=1e-6)
+    pairs = zip(network.decisions, heads, strict=True)
+    odds = [decide((features, coarse))[:, 0] for decide, (features, coarse, _) in pairs]
+    assert np.ptp(odds, axis=0).max() > 0
+    score = np.exp(outputs["class_logits"][:, 1:]).sum(axis=1)
+    np.testing.assert_allclose(score, 1 / (1 + np.exp(-np.mean(odds, axis=0))), rtol=1e-5)
+    network.combination.set_combination(np.array([0.5, 0.25, 0.125]), 0.75)  # for the next tests
+    assert np.abs(network(IMAGES)["class_logits"] - outputs["class_logits"]).max() > 0
+
+
 def test_a_network_without_a_fold_has_its_head_and_its_memory(network):
-    images = np.random.default_rng(2).integers(0, 256, (2, 40, 56, 1)).astype(np.float32)
-    features = network.encoder(images)
-    for fold in range(2):
-        found = network.without_fold(fold)(images)
-        for name, answer in network.without_fold(fold, encoded=True)(features).items():
-            np.testing.assert_allclose(found[name], answer, rtol=1e-5, atol=1e-5)
-        _, _, mask = network.segment(images, training=False)[fold]
-        np.testing.assert_allclose(found["mask_logits"], mask, rtol=1e-5, atol=1e-5)
-        assert not np.array_equal(found["class_logits"], network(images)["class_logits"])
+    features = network.encoder(IMAGES)
+    answers = network.without_fold(1)(IMAGES)
+    for name, answer in network.without_fold(1, encoded=True)(features).items():
+        np.testing.assert_allclose(answers[name], answer, rtol=1e-5, atol=1e-5)
+    _, _, mask = network.segment(features, training=False)[1]
+    np.testing.assert_allclose(answers["mask_logits"], mask, rtol=1e-5, atol=1e-5)
 
 
-def test_folding_keeps_the_combination(network):
-    images = np.random.default_rng(2).integers(0, 256, (2, 40, 56, 1)).astype(np.float32)
-    expected, served = network(images, training=False), fold_network(network)
-    for name, answer in served(images, training=False).items():
+def test_folding_keeps_the_heads_and_the_combination(network):
+    expected, served = network(IMAGES, training=False), fold_network(network)
+    for name, answer in served(IMAGES, training=False).items():
         np.testing.assert_allclose(answer, expected[name], rtol=1e-4, atol=1e-4)
     assert (
         served.count_params()

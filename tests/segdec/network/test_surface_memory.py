@@ -8,19 +8,18 @@ pytest.importorskip("tensorflow")
 import cv2
 import keras
 
-from segdec.config import InputConfig, ModelConfig, NetworkConfig
-from segdec.network.folding import fold_network
-from segdec.network.network import build_network
-from segdec.network.surface_memory import NEAREST, PATCHES, POSITIONS, Deviation, NearestPatch
-from tests.marks import slow_case
-
-ENGINES = (
-    "tensorflow",
-    "openvino",
-    slow_case("tensorflow-bfloat16"),
-    slow_case("openvino-bfloat16"),
-    slow_case("openvino-int8"),
+from segdec.config import NetworkConfig
+from segdec.network.network import build_network, feature_inputs
+from segdec.network.surface_memory import (
+    NEAREST,
+    PATCHES,
+    POSITIONS,
+    Deviation,
+    NearestPatch,
+    build_memory,
 )
+
+ENGINES = ("openvino", "tensorflow", "tensorflow-bfloat16", "openvino-int8")
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices", "shared_application")
 
@@ -79,31 +78,25 @@ def test_the_surface_is_the_mean_patch(network):
     np.testing.assert_allclose(network.without_fold(1)(images)["surface"], found, rtol=1e-4, atol=1e-6)
 
 
-def test_folding_keeps_the_memory(network):
-    images = np.random.default_rng(2).integers(0, 256, (2, 40, 56, 1)).astype(np.float32)
-    expected, found = network(images, training=False), fold_network(network)(images, training=False)
-    for name, answer in expected.items():
-        np.testing.assert_allclose(found[name], answer, rtol=1e-4, atol=1e-4)
+def test_a_saved_memory_is_the_same(network, tmp_path):
+    network.memory.save_weights(tmp_path / "memory.weights.h5")
+    features = network.encoder(np.random.default_rng(2).integers(0, 256, (1, 32, 32, 1)).astype(np.float32))
+    other = build_memory(feature_inputs(network.encoder), network.config, folded=False)
+    other.load_weights(tmp_path / "memory.weights.h5")
+    for one, saved in zip(other(features), network.memory(features), strict=True):
+        np.testing.assert_array_equal(one, saved)
 
 
-def test_a_saved_network_is_the_same(network, tmp_path):
-    network.save_weights(tmp_path / "network.weights.h5")
-    other = build_network(network.config)
-    other.load_weights(tmp_path / "network.weights.h5")
-    images = np.random.default_rng(2).integers(0, 256, (1, 32, 32, 1)).astype(np.float32)
-    np.testing.assert_array_equal(other(images)["mask_logits"], network(images)["mask_logits"])
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENGINES)
 def test_each_engine_gives_the_results_of_the_network(tiny_encoder, tmp_path, name):
-    """For one size, for others and in batches; with reduced precision within a tenth of the deviation."""
+    """For one size and for others; with reduced precision within a tenth of the deviation."""
     engines = pytest.importorskip("segdec.engines")
     pytest.importorskip("nncf" if name.endswith("int8") else engines.ENGINES[name].package)
-    from segdec.engines.tensorflow import NetworkEngine
-    from segdec.export.model_export import check_parity, write_engine
+    from segdec.export.model_export import write_engine
 
     keras.utils.set_random_seed(4)
-    fields = {"encoder": tiny_encoder, "heads": 2, "memory": 30}
+    fields = {"encoder": tiny_encoder, "heads": 2, "memory": 30, "adapter_width": 8, "feature_width": 8}
     network, size = build_network(NetworkConfig(preset="mobilenet", **fields)), (48, 72)
     random = np.random.default_rng(5)
     images = random.integers(0, 256, (4, *size, 1), dtype=np.uint8)
@@ -115,16 +108,33 @@ def test_each_engine_gives_the_results_of_the_network(tiny_encoder, tmp_path, na
     network.combination.set_combination(np.array([0.5, 0.2, 0.3]), 0.1)
 
     write_engine(name, network, tmp_path / name, list(images))
-    loaded, reference = engines.ENGINES[name].load(tmp_path / name, size=size), NetworkEngine(network)
-    if engines.ENGINES[name].precision == "float32":
-        check_parity(
-            reference,
-            loaded,
-            ModelConfig(network=network.config, input=InputConfig(), classes=("good", "bad")),
-            size,
-        )
-    expected, found = reference.infer(images), loaded.infer(images)
-    assert np.abs(found.classes - expected.classes).max() < 0.1 * np.abs(expected.classes).max()
-    assert expected.surface is not None and expected.surface.shape == (4, 96)
-    if not name.endswith("int8"):
-        np.testing.assert_allclose(found.surface, expected.surface, atol=0.02)
+    if name.startswith("openvino"):
+        check_product_in_float32(tmp_path / name)
+    loaded = engines.ENGINES[name].load(tmp_path / name, size=size)
+    tolerance = 1e-4 if engines.ENGINES[name].precision == "float32" else 0.1
+    for asked in (images, images[:1, :40, :56]):
+        expected, answer = network(asked, training=False), loaded.infer(asked)
+        exact = np.asarray(expected["class_logits"])
+        assert np.abs(answer.classes - exact).max() < tolerance * np.abs(exact).max()
+        if tolerance < 0.1:
+            np.testing.assert_allclose(answer.mask, expected["mask_logits"], rtol=1e-4, atol=1e-4)
+        if not name.endswith("int8"):
+            np.testing.assert_allclose(answer.surface, expected["surface"], atol=0.02)
+
+
+def check_product_in_float32(folder):
+    """OpenVINO rounds the result of a convolution with bias to bfloat16, but not that of a limit after it."""
+    from segdec.engines.openvino_package import openvino_core
+
+    nodes = openvino_core().read_model(folder / "model.xml").get_ordered_ops()
+    assert ["Clamp", "Add", "Convolution"] in [
+        kinds_before(node, 3) for node in nodes if node.get_type_name() == "ReduceMax"
+    ]
+
+
+def kinds_before(node, count):
+    kinds = []
+    for _ in range(count):
+        node = node.input_value(0).get_node()
+        kinds.append(node.get_type_name())
+    return kinds

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
-from tests.marks import slow_case
 
 keras = pytest.importorskip("keras")
 
@@ -18,9 +17,9 @@ pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 RANDOM = np.random.default_rng(5)
 
 
-@pytest.mark.parametrize(("height", "width"), [(48, 80), (32, 16)])
-def test_maps_have_their_strides(height, width):
-    """At sizes that are not square and not divisible by 14."""
+def test_maps_have_their_strides():
+    """At a size that is not square and not divisible by 14."""
+    height, width = 48, 80
     network = build_vision_transformer(8, 3, heads=2, grid=5)
     maps = network(RANDOM.normal(size=(2, height, width, 3)), training=False)
     assert [one.shape for one in maps] == [(2, height // s, width // s, 8) for s in (4, 8, 16)]
@@ -38,20 +37,16 @@ def test_positions_of_the_trained_size_are_unchanged():
 HEAD = {"preset": "mobilenet", "adapter_width": 8, "feature_width": 8, "decision_widths": (4, 4, 4)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "memory"),
-    [
-        slow_case("tensorflow", 0),
-        ("openvino", 0),
-        slow_case("openvino", 50),
-        slow_case("tensorflow-bfloat16", 0),
-        slow_case("openvino-bfloat16", 0),
-        slow_case("openvino-int8", 0),
-        slow_case("openvino-int8", 50),
-    ],
+    [("openvino", 50), ("tensorflow-bfloat16", 0), ("openvino-int8", 0), ("openvino-int8", 50)],
 )
 def test_exports_give_the_results_of_the_network(tiny_transformer, tmp_path, engine, memory):
-    """At sides that need padding; the engines with reduced precision within a tenth of the deviation."""
+    """At sides that need padding; the engines with reduced precision within a tenth of the deviation.
+
+    See also `test_exports_of_all_encoders_pass_the_check_and_equal_the_network`.
+    """
     pytest.importorskip("openvino" if engine.startswith("openvino") else "tensorflow")
     if engine.endswith("int8"):
         pytest.importorskip("nncf")
