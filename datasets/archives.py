@@ -55,11 +55,11 @@ def unpack(
 ) -> list[str]:
     """Unpacks the zip file `archive` into the new folder `out`, atomically.
 
-    Files that operating systems add, and archives in the archive, are left out. `progress` wraps the loop
+    Files that operating systems add, and archives in the archive, are ignored. `progress` wraps the loop
     over the files.
 
     Returns:
-        Notes for the user about files that were left out.
+        Notes for the user about files that were ignored.
 
     Raises:
         DatasetError: If the file is not a zip file or damaged, exceeds a limit, does not fit on the disk, or
@@ -74,7 +74,7 @@ def unpack(
             _check_sizes(archive, entries, limits or ArchiveLimits())
             files = {_path(entry): entry for entry in entries if not entry.is_dir()}
             _check_names(entries)
-            used = [path for path in files if not _is_left_out(path)]
+            used = [path for path in files if not _is_ignored(path)]
             _check_space([files[path] for path in used], out)
             with atomic_folder(out) as folder:
                 for path in progress(used):
@@ -187,7 +187,7 @@ def _shown(name: str) -> str:
     return repr(name)[1:-1][:200]
 
 
-def _is_left_out(path: PurePosixPath) -> bool:
+def _is_ignored(path: PurePosixPath) -> bool:
     return path.suffix.lower() in NESTED_SUFFIXES or any(map(is_clutter, path.parts))
 
 

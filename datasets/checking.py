@@ -142,11 +142,11 @@ def check_dataset(
         if not list(_contradictions(dataset.classes, unread)):
             return CheckedDataset(dataset, unread)
     results = list(_in_threads(check, dataset.items, threads or min(8, os.cpu_count() or 1), progress))
-    photographs = _same_digests([found for found in results if isinstance(found, CheckedPhotograph)])
+    photographs = _same_digests([result for result in results if isinstance(result, CheckedPhotograph)])
     contradictions = list(_contradictions(dataset.classes, photographs))
     broken = {problem.name for problem in contradictions}
     photographs = [photograph for photograph in photographs if photograph.item.name not in broken]
-    problems = [*_advised([found for found in results if isinstance(found, DataSetIssue)]), *contradictions]
+    problems = _advised([result for result in results if isinstance(result, DataSetIssue)]) + contradictions
     usable = replace(
         dataset,
         items=tuple(photograph.item for photograph in photographs),
@@ -205,9 +205,9 @@ def _in_threads(
     """Yields results in the order of `items`."""
     pool = ThreadPoolExecutor(threads, thread_name_prefix="check")
     try:
-        found = pool.map(check, items)
+        results = pool.map(check, items)
         for number, _ in enumerate(progress(items), start=1):
-            yield next(found)
+            yield next(results)
             if check.known and number % SAVE_INTERVAL == 0:
                 check.known.save()
     finally:
@@ -283,8 +283,8 @@ class _ItemCheck:
         pixels, thumbnail = content_digest(sample), normalized_thumbnail(sample.image)
         shape, webp = (height, width, channels), is_webp(files.photograph)
         blank = BLANK_PALETTE in sample.warnings
-        found = defect_px, pixels, webp, thumbnail, sample.bit_depth, blank
-        return CheckResult(shape, files.digests(), *found)
+        rest = defect_px, pixels, webp, thumbnail, sample.bit_depth, blank
+        return CheckResult(shape, files.digests(), *rest)
 
 
 def _check_class(item: DataSetItem, sample: Sample) -> None:
@@ -326,7 +326,7 @@ def find_duplicates(photographs: Sequence[CheckedPhotograph]) -> list[tuple[Chec
     same: dict[str, list[CheckedPhotograph]] = defaultdict(list)
     for photograph in photographs:
         same[photograph.digest].append(photograph)
-    return [tuple(found) for found in same.values() if len(found) > 1]
+    return [tuple(equal) for equal in same.values() if len(equal) > 1]
 
 
 def _contradictions(

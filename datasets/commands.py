@@ -228,10 +228,10 @@ def push(options: argparse.Namespace) -> None:
 def findings(options: argparse.Namespace) -> None:
     """Writes what is unusual about single photographs."""
     checked = _check(options, _load(options, None), ANY_WHITE_LEVEL)
-    found = list_findings(checked)
+    listed = list_findings(checked)
     with _writing(f"The list {options.out}", "path"):
-        write_findings(options.out, found)
-    print(f"{len(found)} findings in {options.out}")
+        write_findings(options.out, listed)
+    print(f"{len(listed)} findings in {options.out}")
 
 
 def unpack(options: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Leaves out photographs with files outside of the folder, which an archive of somebody else can name."""
+"""Ignores photographs with files outside of the folder, which an archive of somebody else can name."""
 
 import os
 from pathlib import Path

@@ -149,8 +149,8 @@ def find_clusters(
     for photograph in photographs:
         members[root(photograph.item.group)].append(photograph)
     clusters = []
-    for _, found in sorted(members.items()):
-        items = [photograph.item for photograph in found]
+    for _, cluster in sorted(members.items()):
+        items = [photograph.item for photograph in cluster]
         names = tuple(sorted({item.group for item in items}))
         clusters.append(GroupCluster(names, max(item.label for item in items), len(items)))
     return clusters
@@ -179,8 +179,8 @@ def keep_every_share(
     }
     split_up: list[Sequence[CheckedPhotograph]] = []
     while kept:
-        found = _class_counts(photographs, kept, shares, seed)
-        lacking = {label for (part, label), number in needed.items() if found[part, label] < number}
+        counts = _class_counts(photographs, kept, shares, seed)
+        lacking = {label for (part, label), number in needed.items() if counts[part, label] < number}
         spoiling = [same for same in kept if any(p.item.label in lacking for p in same)]
         if not spoiling:
             break
@@ -207,7 +207,7 @@ def _class_counts(
     """The number of photographs for each part and label."""
     parts = stratified_group_split(find_clusters(photographs, duplicates), shares, seed)
     places = {
-        group: part for part, found in enumerate(parts) for cluster in found for group in cluster.groups
+        group: part for part, clusters in enumerate(parts) for cluster in clusters for group in cluster.groups
     }
     return Counter((places[p.item.group], p.item.label) for p in photographs)
 

@@ -77,8 +77,8 @@ def near_leaks(
     a, b = pairs.first, pairs.second
     across = (splits[a] >= 0) & (splits[b] >= 0) & (splits[a] != splits[b])
     across &= (pictures[a] != pictures[b]) & ~(is_allowed[a] & is_allowed[b])
-    found = nearest_pairs(select_pairs(pairs, across))
-    columns = zip(*(column.tolist() for column in found), strict=True)
+    nearest = nearest_pairs(select_pairs(pairs, across))
+    columns = zip(*(column.tolist() for column in nearest), strict=True)
     return [NearLeak(photographs[a], photographs[b], distance) for a, b, distance in columns]
 
 

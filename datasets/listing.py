@@ -30,10 +30,10 @@ def files(folder: Path, *suffixes: str) -> list[Path]:
     """Lists the visible files in `folder`, sorted by name; DatasetError if that fails.
 
     Includes broken and circular links, so that reading them reports the missing photograph. With `suffixes`
-    in lower case, other files are left out.
+    in lower case, other files are ignored.
     """
-    found = [path for path in _entries(folder) if not suffixes or path.suffix.lower() in suffixes]
-    return [path for path in found if stat.S_ISREG(_mode(path))]
+    paths = [path for path in _entries(folder) if not suffixes or path.suffix.lower() in suffixes]
+    return [path for path in paths if stat.S_ISREG(_mode(path))]
 
 
 def files_below(root: Path, *suffixes: str) -> list[Path]:
@@ -52,8 +52,8 @@ def files_below(root: Path, *suffixes: str) -> list[Path]:
                 waiting.append(inner)
             else:
                 waiting.appendleft(inner)
-    found = (path for folder in folders.values() for path in files(folder, *suffixes))
-    return sorted(found, key=lambda path: path.parts)
+    paths = (path for folder in folders.values() for path in files(folder, *suffixes))
+    return sorted(paths, key=lambda path: path.parts)
 
 
 def photographs_below(root: Path) -> list[Path]:
@@ -75,7 +75,7 @@ def composed(name: str) -> str:
 
 
 def is_clutter(name: str) -> bool:
-    """Returns whether files and folders with this name are left out: hidden ones, or of a system."""
+    """Returns whether files and folders with this name are ignored: hidden ones, or of a system."""
     return name.startswith(".") or name.lower() in _CLUTTER
 
 
@@ -86,7 +86,7 @@ def comparison_key(name: str) -> str:
 
 def _entries(folder: Path) -> list[Path]:
     try:
-        found = sorted(folder.iterdir(), key=lambda path: path.name)
+        paths = sorted(folder.iterdir(), key=lambda path: path.name)
     except FileNotFoundError:
         raise DatasetError(f"The folder {folder} does not exist. Give the root of the data set.") from None
     except NotADirectoryError:
@@ -95,7 +95,7 @@ def _entries(folder: Path) -> list[Path]:
         raise DatasetError(
             f"The folder {folder} cannot be listed ({error.strerror}). Check its permissions and its disk."
         ) from error
-    return [path for path in found if not is_clutter(path.name)]
+    return [path for path in paths if not is_clutter(path.name)]
 
 
 def _mode(path: Path) -> int:

@@ -84,14 +84,14 @@ def nearest_known(name: str, known: Collection[str]) -> str:
 
 def items_by_name(items: Sequence[DataSetItem]) -> dict[str, list[DataSetItem]]:
     """Returns name → items, for the names of items, groups and folders."""
-    found: dict[str, list[DataSetItem]] = defaultdict(list)
+    by_name: dict[str, list[DataSetItem]] = defaultdict(list)
     folders: dict[str, list[DataSetItem]] = defaultdict(list)
     for item in items:
         for name in {item.name, item.group}:
-            found[name].append(item)
+            by_name[name].append(item)
         for name in _with_folders(item.name)[1:]:
             folders[name].append(item)
-    return {**folders, **found}  # a group has priority over a folder of the same name
+    return {**folders, **by_name}  # a group has priority over a folder of the same name
 
 
 def _with_folders(name: str) -> list[str]:

@@ -141,12 +141,12 @@ def _shared_neighbours(relative: Distances) -> float:
 
 def _neighbours(relative: Distances, limit: float) -> dict[int, set[int]]:
     """Returns those of each photograph, and itself: photographs in pairs below a distance."""
-    found: dict[int, set[int]] = defaultdict(set)
+    neighbours: dict[int, set[int]] = defaultdict(set)
     for pair, value in relative.items():
         if value < limit:
             for index in pair:
-                found[index].update(pair)
-    return found
+                neighbours[index].update(pair)
+    return neighbours
 
 
 def _nearest_distance(distances: Distances, count: int) -> float:

@@ -43,7 +43,7 @@ def describe_problems(problems: Sequence[DataSetIssue]) -> str:
 
 def describe_causes(problems: Sequence[DataSetIssue]) -> list[str]:
     """Returns a text for each cause: its first problem, the number of others and the names of two."""
-    return [_describe_cause(found) for found in _by_cause(problems)]
+    return [_describe_cause(same) for same in _by_cause(problems)]
 
 
 def format_problem(problem: DataSetIssue) -> str:
@@ -55,8 +55,8 @@ def format_problem(problem: DataSetIssue) -> str:
 
 def write_problems(path: Path, dataset: Dataset) -> None:
     """Writes problems and dropped shapes as JSON lines: place, text, name, cause and left_out."""
-    found = [*((each, True) for each in dataset.problems), *((each, False) for each in dataset.dropped)]
-    lines = (json.dumps({**asdict(problem), "left_out": left_out}) + "\n" for problem, left_out in found)
+    issues = [*((each, True) for each in dataset.problems), *((each, False) for each in dataset.dropped)]
+    lines = (json.dumps({**asdict(problem), "left_out": left_out}) + "\n" for problem, left_out in issues)
     write_text_atomic(path, "".join(lines))
 
 

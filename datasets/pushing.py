@@ -23,7 +23,7 @@ THREADS = 4
 REJECTED = frozenset({400, 409, 413, 415, 422})
 """Statuses that concern one photograph; after others the rest would fail, too."""
 LEFT_OUT = "left_out"
-"""Split of the photographs that the split of the data set leaves out."""
+"""Split of the photographs that the split of the data set ignores."""
 
 PushOutcome = Literal["sent", "present", "labelled", "kept", "removed", "split", "other_split"]
 """`kept`: has another label in the service, which stays; `removed`: somebody removed it there; `split`: got a
@@ -94,9 +94,9 @@ def _in_threads(
 ) -> Iterator[DataSetIssue | list[PushOutcome]]:
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="push")
     try:
-        found = pool.map(send, items)
+        results = pool.map(send, items)
         for _ in progress(items):
-            yield next(found)
+            yield next(results)
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -41,7 +41,7 @@ class DataSetItem:
             good photograph, and for a defective one with only a class.
         label: Index of the class; 0 is good.
         group: Items of one group (one part, one tile) are always in one split.
-        split: The split, or None if the item is left out.
+        split: The split, or None if the item is ignored.
         fold: The fold of a training item, from 1; None without folds.
         supervision: Kind of annotation; `mask` for a good photograph, which has no defect pixel.
         mask_threshold: A mask pixel is defective if its value is above this; masks with smooth edges need
@@ -199,7 +199,7 @@ class Dataset:
         classes: Names of the classes, `good` first.
         items: All usable photographs, sorted by name.
         problems: All problems; a photograph with a problem is not among the items.
-        dropped: Problems of single shapes, which are left out or cut off while their photograph is used.
+        dropped: Problems of single shapes, which are ignored or cut off while their photograph is used.
         notes: Sentences for the user about how the folder was read.
     """
 
@@ -215,9 +215,9 @@ class Dataset:
             return self.items.of_split(split)
         return tuple(item for item in self.items if item.split == split)
 
-    def with_items(self, found: Iterable["DataSetItem | DataSetIssue"]) -> "Dataset":
+    def with_items(self, items: Iterable["DataSetItem | DataSetIssue"]) -> "Dataset":
         """Returns the data set with these items; the problems among them are added to its problems."""
-        given = tuple(found)
+        given = tuple(items)
         return replace(
             self,
             items=tuple(each for each in given if isinstance(each, DataSetItem)),

@@ -52,11 +52,11 @@ def read_shard_files(*files: ShardFile) -> list[bytes]:
         features = decode_record(record[HEADER_BYTES:-FOOTER_BYTES])
     except Exception as error:  # protobuf has no public, typed exception
         raise _damaged(first) from error
-    found = [features.get(file.feature, b"") for file in files]
-    for data, file in zip(found, files, strict=True):
+    contents = [features.get(file.feature, b"") for file in files]
+    for data, file in zip(contents, files, strict=True):
         if hashlib.sha256(data).hexdigest() != file.sha256:  # also an index and a shard of different sets
             raise _damaged(file)
-    return found
+    return contents
 
 
 def encode_record(features: dict[str, bytes]) -> bytes:

@@ -2,7 +2,7 @@
 
 Each line of a split file holds `train`, `val` or `test` and the name of an item, a group or a folder; see
 `datasets.name_lists`. `fold_1` to `fold_10` instead of `train` also assign a fold. Items without a line are
-left out.
+ignored.
 """
 
 import hashlib

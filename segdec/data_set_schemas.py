@@ -22,7 +22,7 @@ Split = Literal[
     "fold_10",
     "left_out",
 ]
-"""The words of split files, and that the split of a data set leaves a photograph out."""
+"""The words of split files, and that the split of a data set ignores a photograph."""
 
 
 class DataSetSummary(AnswerPart):

@@ -34,8 +34,8 @@ def unpack_mask(mask: MaskAnswer) -> NDArray[np.uint8]:
     """
     expected, arrived = CONTENTS[mask.encoding], type(mask.data)
     if arrived is not expected:
-        need, found = DESCRIPTIONS[expected], DESCRIPTIONS[arrived]
-        raise _corrupt(f"its encoding '{mask.encoding}' needs {need}, but it has {found}")
+        need, has = DESCRIPTIONS[expected], DESCRIPTIONS[arrived]
+        raise _corrupt(f"its encoding '{mask.encoding}' needs {need}, but it has {has}")
     if isinstance(mask.data, str):
         pixels = _unpack_png(mask.data)
     elif isinstance(mask.data, RunLengths):

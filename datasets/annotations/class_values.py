@@ -95,8 +95,8 @@ def box_classes(values: Mask) -> Mask:
     boxes = []
     for value in np.unique(values[values > 0]).tolist():
         part = (values == value).view(np.uint8)
-        _, _, found, _ = cv2.connectedComponentsWithStats(part, connectivity=8)
-        for left, top, width, height, _ in np.asarray(found)[1:].tolist():  # the first is the background
+        _, _, stats, _ = cv2.connectedComponentsWithStats(part, connectivity=8)
+        for left, top, width, height, _ in np.asarray(stats)[1:].tolist():  # the first is the background
             boxes.append((width * height, value, left, top, width, height))
     filled = np.zeros_like(values)
     for _, value, left, top, width, height in sorted(boxes, reverse=True):

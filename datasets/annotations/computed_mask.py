@@ -41,5 +41,5 @@ class ComputedMask(ABC):
 def source_files(file: ImageFile | None) -> list[ImageFile]:
     """Returns the files that a photograph or mask is read from; a mask drawn from an annotation has none."""
     if isinstance(file, ComputedMask):
-        return [found for source in file.sources for found in source_files(source)]
+        return [each for source in file.sources for each in source_files(source)]
     return [] if file is None else [file]

@@ -65,7 +65,7 @@ def drawn_results(results: list[Any]) -> list[tuple[int, Any]]:
     """Returns number, from 1, and content of each result that may have a shape.
 
     With separate tools for shape and label, a drawing has two results with one id. The second repeats the
-    shape and adds the label, so the first is left out.
+    shape and adds the label, so the first is ignored.
     """
     objects = {number: r for number, r in enumerate(results, start=1) if isinstance(r, dict)}
     labelled = {str(result.get("id")) for result in objects.values() if result.get("type") == LABELS}
@@ -159,8 +159,8 @@ def _brush(value: Value, height: int, width: int) -> Shape:
 def _bitmask(value: Value, height: int, width: int) -> Shape:
     """Decodes the PNG in a data URL, which has the size of the picture."""
     text = value.get("imageDataURL")
-    _, found, data = text.partition("base64,") if isinstance(text, str) else ("", "", "")
-    if not found:
+    _, separator, data = text.partition("base64,") if isinstance(text, str) else ("", "", "")
+    if not separator:
         raise ValueError("the bitmask has no data URL with a PNG in base64")
     try:
         mask = decode_mask(base64.b64decode(data, validate=True), "of the bitmask")

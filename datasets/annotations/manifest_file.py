@@ -24,7 +24,7 @@ class ManifestEntry:
     line: int
     """Its last line in the file, from 1."""
     values: dict[str, object] = field(default_factory=dict)
-    """Column → text, or any value in JSON lines; empty values are left out."""
+    """Column → text, or any value in JSON lines; empty values are ignored."""
     error: str = ""
     """What is wrong with the line; empty if it is valid."""
 

@@ -19,7 +19,7 @@ class AnnotationFormat:
         matches: Returns whether the annotation file at a path, with this content, has the format. The
             content is parsed JSON or YAML, the tag of the root element of XML, or the text of another file.
         read: Adds the annotations of a file to the reader; takes the same path and content.
-        lists_photographs: Whether each photograph has an entry, so that others are left out. Otherwise a
+        lists_photographs: Whether each photograph has an entry, so that others are ignored. Otherwise a
             photograph without an annotation file is good.
     """
 

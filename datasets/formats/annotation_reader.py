@@ -6,7 +6,7 @@ rectangle in it has the supervision `box`. Without shapes, the label of the phot
 supervision `label`. Without defects it is good. A shape with a label such as `ignore` marks pixels whose
 class is unknown.
 
-A shape that cannot be used is dropped. If a photograph has no other shape, the photograph is left out.
+A shape that cannot be used is dropped. If a photograph has no other shape, the photograph is ignored.
 """
 
 from collections import defaultdict
@@ -111,7 +111,7 @@ class AnnotationReader:
     Attributes:
         annotations: One entry for each annotated photograph.
         problems: Problems of photographs and files.
-        dropped: Problems of single shapes and entries, which are left out.
+        dropped: Problems of single shapes and entries, which are ignored.
         notes: Sentences for the user about how files were read.
         files: The annotation files that were read.
         splits: Name of an item → split, from files that list photographs.
@@ -194,11 +194,11 @@ class AnnotationReader:
             yield
         except (ValueError, OSError, DatasetError) as error:
             name, cause = annotation.name if annotation else "", Cause("shape_unusable")
-            found = problem(place, self._text(error), name, cause)
+            dropped = problem(place, self._text(error), name, cause)
             if annotation:
-                annotation.dropped.append(found)
+                annotation.dropped.append(dropped)
             else:
-                self.dropped.append(found)
+                self.dropped.append(dropped)
 
     def _text(self, error: Exception, advice: str | None = None) -> str:
         end = self._advice if advice is None else advice

@@ -4,8 +4,8 @@
     images/part.png                 anywhere below the root
 
 The photograph of a task is found by the file name in its data: `/data/upload/1/ab12cd34-part.png` is the file
-with this name, otherwise `part.png`. Photographs without a task or without a finished annotation are left
-out. An annotation without results means good.
+with this name, otherwise `part.png`. Photographs without a task or without a finished annotation are
+ignored. An annotation without results means good.
 
 Of several annotations of a task, the ground truth is used. Without one they must agree whether the photograph
 is good; the latest is used. Otherwise the setting `annotator` decides: `any` (defective if one annotation

@@ -89,9 +89,8 @@ class PhotographFinder:
 
     def beside(self, path: Path) -> list[Path]:
         """Returns the photographs in the folder of the file `path` with its stem."""
-        return [
-            found for found in self._by_stem.get(comparison_key(path.stem), []) if found.parent == path.parent
-        ]
+        same_stem = self._by_stem.get(comparison_key(path.stem), [])
+        return [photograph for photograph in same_stem if photograph.parent == path.parent]
 
     def related(self, path: Path) -> list[Path]:
         """Returns the photographs beside the file `path` with its stem, otherwise those in other folders."""

@@ -88,8 +88,8 @@ class ClassFolders:
 
     def split_of(self, photograph: Path) -> Split | None:
         """Returns the split that a folder states, such as `test` with `train` beside it."""
-        found = (split_of_folder(f.name) for f in self._folders[photograph.parent] if f in self._splits)
-        return next(found, None)
+        splits = (split_of_folder(f.name) for f in self._folders[photograph.parent] if f in self._splits)
+        return next(splits, None)
 
     def describe(self) -> list[str]:
         """Returns a sentence for each folder name that states a class, unless it is the name of the class."""

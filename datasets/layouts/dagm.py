@@ -10,7 +10,7 @@ The root is the folder of all classes or of one class (`root/Class1`). Classes 1
 training and 575 for testing, classes 7 to 10 have 1150. A photograph is defective if it has a mask;
 Labels.txt must agree. The masks are ellipses around the defects.
 
-Files and folders with other names are left out.
+Files and folders with other names are ignored.
 
 Reference:
     M. Wieler, T. Hahn, Weakly supervised learning for industrial optical inspection, 29th Annual

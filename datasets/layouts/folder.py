@@ -18,7 +18,7 @@ path below the root, and each is its own group. Good photographs alone are also 
 
 A photograph whose class no folder states is good if its annotation says so, or if it has no annotation file
 and the tool writes one only for defects (LabelMe, YOLO). If annotation files list their photographs (COCO,
-CVAT, Label Studio), or the photograph of one is missing and may have been renamed, others are left out.
+CVAT, Label Studio), or the photograph of one is missing and may have been renamed, others are ignored.
 
 A defective photograph without a mask is a problem, because the mask may have been forgotten, unless
 `supervision.txt` has the line `label  scratch/0002`, or `label  scratch` for the whole folder. The line
@@ -82,7 +82,7 @@ def list_items(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: str 
     annotations, problems, notes = _combine(contents, masks, readers)
     annotations, spellings = unify_spelling(annotations)
     notes += [*spellings, *_describe_masks(annotations)]
-    dropped = tuple(found for reader in readers.values() for found in reader.dropped)
+    dropped = tuple(issue for reader in readers.values() for issue in reader.dropped)
     dataset = replace(_build(annotations, problems), dropped=dropped, notes=tuple(notes))
     if (folder / SUPERVISION_FILE).exists():
         dataset = apply_supervision(dataset, folder / SUPERVISION_FILE)
@@ -99,18 +99,18 @@ def _combine(
     folders = ClassFolders(contents.folder, named.values(), labels, _exports(contents, readers))
     classes = {name: folders.class_of(path) for name, path in named.items()}
     masks = MaskPairing(contents.folder, named, classes).pair(mask_files, problems)
-    problems += [found for reader in readers.values() for found in reader.problems]
+    problems += [issue for reader in readers.values() for issue in reader.problems]
     notes = [*folders.describe(), *contents.notes, *(note for r in readers.values() for note in r.notes)]
 
     stated = {name for name, label in classes.items() if label is not None} | masks.keys()
-    known = stated | annotations.keys() | {found.name for found in problems}
+    known = stated | annotations.keys() | {issue.name for issue in problems}
     unusable, left_out, more = resolve_unlabelled(
         contents.folder,
         {name: named[name] for name in sorted(named.keys() - known)},
         _formats_by_folder(readers),
         has_classes=bool(stated),
         has_problems=bool(problems),
-        has_orphans=any(not found.name for found in problems),
+        has_orphans=any(not issue.name for issue in problems),
         advice=contents.advice,
     )
     problems += unusable
@@ -119,7 +119,7 @@ def _combine(
 
     splits = {name: split for reader in readers.values() for name, split in reader.splits.items()}
     combined = []
-    for name in sorted(named.keys() - left_out - ignored - {found.name for found in problems}):
+    for name in sorted(named.keys() - left_out - ignored - {issue.name for issue in problems}):
         own = annotations.get(name) or FileAnnotation(named[name], name, "")
         own.split = own.split or splits.get(name) or folders.split_of(own.photograph)
         try:

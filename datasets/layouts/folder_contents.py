@@ -31,7 +31,7 @@ class FolderContents:
         masks: Mask files.
         texts: Files that may hold annotations.
         problems: Photographs of other types, or with equal names.
-        notes: Sentences for the user about files that were left out.
+        notes: Sentences for the user about files that were ignored.
         advice: Sentence for errors about files that were not read; empty without any.
     """
 

@@ -3,7 +3,7 @@
     root/kos01/Part0.jpg           grey, 500 pixels wide and 1235 to 1285 high
     root/kos01/Part0_label.bmp     its mask, above 0 for a defect (one mask also has 85); empty if good
 
-Files and folders with other names are left out.
+Files and folders with other names are ignored.
 
 Reference:
     D. Tabernik, S. Šela, J. Skvarč, D. Skočaj, Segmentation-based deep-learning approach for
@@ -22,7 +22,7 @@ from segdec.errors import DatasetError
 CLASSES = ("good", "defect")
 
 EXTRA_COPY = "kos21/Part7"
-"""Some copies of the set hold kos21/Part6 again under this name; it is left out."""
+"""Some copies of the set hold kos21/Part6 again under this name; it is ignored."""
 
 
 def index(root: Path) -> Dataset:
@@ -35,18 +35,18 @@ def index(root: Path) -> Dataset:
         DatasetError: If the root cannot be listed or holds no folder of a commutator.
     """
     folders = [folder for folder in subfolders(root) if re.fullmatch(r"kos\d+", folder.name)]
-    found = [
+    entries = [
         entry
         for commutator in folders
         for entry in pair_files(commutator.name, r"Part\d+", (commutator, ".jpg"), (commutator, "_label.bmp"))
         if entry.name != EXTRA_COPY
     ]
-    if not found:
+    if not entries:
         raise DatasetError(
             f"The folder {root} holds no KolektorSDD photographs. Expected {root / 'kos01' / 'Part0.jpg'} "
             "and so on: give the folder of kos01, kos02, …"
         )
-    return build_dataset(CLASSES, read_masks(found, _labelled))
+    return build_dataset(CLASSES, read_masks(entries, _labelled))
 
 
 def _labelled(item: DataSetItem, marks_defect: bool) -> DataSetItem:

@@ -5,7 +5,7 @@
     root/test/20000.png
     root/test/20000_GT.png
 
-Files with other names are left out. docs/datasets.md shows how to use the published splits with fewer masks.
+Files with other names are ignored. docs/datasets.md shows how to use the published splits with fewer masks.
 
 Reference:
     J. Božič, D. Tabernik, D. Skočaj, Mixed supervision for surface-defect detection: from weakly to
@@ -39,14 +39,14 @@ def index(root: Path) -> Dataset:
     subfolders(root)  # raises if this fails
     pairs: Found = []
     for name in FOLDERS:
-        found = pair_files(name, r"\d+", (root / name, ".png"), (root / name, "_GT.png"))
-        if not found:
+        of_folder = pair_files(name, r"\d+", (root / name, ".png"), (root / name, "_GT.png"))
+        if not of_folder:
             raise DatasetError(
                 f"The folder {root} holds no KolektorSDD2 photographs for '{name}'. Expected "
                 f"{root / name / '<number>.png'} and {root / name / '<number>_GT.png'}: give the folder of "
                 f"{' and '.join(FOLDERS)}."
             )
-        pairs += found
+        pairs += of_folder
     return split_off_validation(build_dataset(CLASSES, read_masks(pairs, _labelled)))
 
 

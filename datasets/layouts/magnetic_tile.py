@@ -9,7 +9,7 @@
 `exp1` to `exp6` are exposures. The number after `num` belongs to the photograph, not to the tile: the
 exposures of a tile were taken one after the other, so their numbers are close, possibly in different folders.
 A group is a run of close numbers without a repeated exposure. Files and folders with other names are
-left out.
+ignored.
 
 A few published masks of MT_Uneven are empty. These photographs have only a class, so their supervision is
 `label`. In the other folders of defects an empty mask is a problem.

@@ -20,7 +20,7 @@ classes. Good photographs alone are also a data set, with the classes `good` and
     box, boxes            x,y,width,height in px from the top left corner, several separated by `;`
     polygon, polygons     x,y,x,y,… likewise; in JSON lines lists of numbers or of points
     split                 train, val or test, or fold_1, fold_2, …; if any photograph has one, those without
-                          are left out
+                          are ignored
     group                 photographs of one group stay in one split; default: each is its own group
     name                  default: the path of the photograph without its suffix
     supervision           mask, box (the mask has the rectangles around defects) or label; default: mask with
@@ -236,10 +236,10 @@ def _shared(
     rows: Sequence[ManifestRow], key: Callable[[ManifestRow], Hashable]
 ) -> Iterator[list[ManifestRow]]:
     """The rows of each key that more than one row has."""
-    found: dict[Hashable, list[ManifestRow]] = defaultdict(list)
+    by_key: dict[Hashable, list[ManifestRow]] = defaultdict(list)
     for row in rows:
-        found[key(row)].append(row)
-    return (same for same in found.values() if len(same) > 1)
+        by_key[key(row)].append(row)
+    return (same for same in by_key.values() if len(same) > 1)
 
 
 def _problem(path: Path, lines: Sequence[int], text: str, name: str) -> DataSetIssue:

@@ -40,7 +40,7 @@ class ManifestRow:
     class_valued: bool = False
     """Whether the values of the mask are positions in the list of classes."""
     dropped: tuple[str, ...] = ()
-    """Texts about shapes that are left out or cut off."""
+    """Texts about shapes that are ignored or cut off."""
 
 
 def read_row(line: int, values: Values, manifest: Path, name: str, bounds: Path | None = None) -> ManifestRow:
@@ -62,7 +62,7 @@ def read_row(line: int, values: Values, manifest: Path, name: str, bounds: Path 
     polygons = _usable(_listed(values, "polygon", "polygons"), _polygon, dropped)
     masks = [column for column in ("mask", "class_mask") if column in values]
     given = {**{f"a {column}": True for column in masks}, "boxes": boxes, "polygons": polygons}
-    kinds = [what for what, found in given.items() if found]
+    kinds = [what for what, values_given in given.items() if values_given]
     if len(kinds) > 1:
         raise ValueError(f"there are {' and '.join(kinds)}; keep one of them")
     if label == GOOD and (boxes or polygons):
@@ -166,9 +166,9 @@ def _listed(values: Values, one: str, several: str) -> list[object]:
 
 
 def _numbers(text: str) -> list[float]:
-    words = re.split(r"\s*,\s*|\s+", text.strip())
+    texts = re.split(r"\s*,\s*|\s+", text.strip())
     try:
-        return [float(word) for word in words]
+        return [float(number) for number in texts]
     except ValueError:
         raise ValueError(f"{text.strip()!r:.40} is not a list of numbers") from None
 

@@ -95,7 +95,7 @@ class MaskPairing:
         Problems are masks of no photograph or of several, and masks of a lossy type. Those in a folder
         `ignore` mark ignored pixels.
         """
-        found: dict[str, list[MaskFile]] = defaultdict(list)
+        paired: dict[str, list[MaskFile]] = defaultdict(list)
         for path in masks:
             folder = path.parent.relative_to(self._root)
             ignored = is_ignored(folder.name)
@@ -110,8 +110,8 @@ class MaskPairing:
                 problems.append(DataSetIssue(str(path), text, owners[0], cause))
             else:
                 stated = folder.name if ignored else self._stated_class(path, parts, owners[0])
-                found[owners[0]].append(MaskFile(path, stated))
-        return found
+                paired[owners[0]].append(MaskFile(path, stated))
+        return paired
 
     def _owners(self, path: Path, parts: tuple[str, ...]) -> list[str]:
         """The names of the photographs to which a mask may belong."""

@@ -50,7 +50,7 @@ def resolve_unlabelled(
     """Decides about photographs without a class.
 
     They are good beside photographs with annotations of a tool that writes files only for photographs with
-    defects (LabelMe, YOLO), and left out if annotation files list their photographs (COCO, CVAT, Label
+    defects (LabelMe, YOLO), and ignored if annotation files list their photographs (COCO, CVAT, Label
     Studio), or if an annotation file has no photograph: it may belong to one of these, under another name.
     Otherwise, with class folders or masks of other photographs, they are problems. `unlabelled` are name →
     file of these photographs, `formats` folder → formats of the annotations there. The others say whether
@@ -58,7 +58,7 @@ def resolve_unlabelled(
     annotation file has no photograph; `advice` is about files that were not read.
 
     Returns:
-        Problems, the names of photographs that are left out, and notes for the user.
+        Problems, the names of photographs that are ignored, and notes for the user.
 
     Raises:
         DatasetError: If nothing states the class of any photograph.

@@ -77,10 +77,10 @@ def read_index(root: str) -> ShardIndex:
         )
     text = file_systems.read(place)
     try:
-        found = _Version.model_validate_json(text)
-        if found.version > VERSION:
+        header = _Version.model_validate_json(text)
+        if header.version > VERSION:
             raise DatasetError(
-                f"{place} has the format version {found.version}; this program reads versions up to "
+                f"{place} has the format version {header.version}; this program reads versions up to "
                 f"{VERSION}. Use a newer program, or pack the set again with this one."
             )
         index = _Index.model_validate_json(text)

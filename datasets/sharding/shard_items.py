@@ -52,8 +52,8 @@ class ShardItems(LazyItems):
 
     def shapes(self) -> dict[tuple[int, int, int], int]:
         shapes, first = np.unique(self._column("shape"), axis=0, return_index=True)
-        found = zip(shapes.tolist(), first.tolist(), strict=True)
-        return {(height, width, channels): index for (height, width, channels), index in found}
+        by_shape = zip(shapes.tolist(), first.tolist(), strict=True)
+        return {(height, width, channels): index for (height, width, channels), index in by_shape}
 
     def equal_files(self) -> list[tuple[int, ...]]:
         digests = np.ascontiguousarray(self._column("photograph"))
@@ -63,7 +63,7 @@ class ShardItems(LazyItems):
         same: dict[bytes, list[int]] = defaultdict(list)
         for index in sorted(set(order[alike].tolist()) | set(order[alike + 1].tolist())):
             same[digests[index].tobytes()].append(index)
-        return [tuple(found) for found in same.values() if len(found) > 1]
+        return [tuple(indices) for indices in same.values() if len(indices) > 1]
 
     def identities(self) -> Iterator[bytes]:
         return self._table.identities(self._places)

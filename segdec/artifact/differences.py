@@ -70,9 +70,9 @@ def compare_photograph(
     trained = _training_photographs(model)
     if trained is None:
         return PhotographComparison()
-    found = compare_pixels(model, (photograph.pixels.shape[0], photograph.pixels.shape[1]), prepared)
+    comparison = compare_pixels(model, (photograph.pixels.shape[0], photograph.pixels.shape[1]), prepared)
     warnings = *_describe_size(trained, photograph), *_describe_depth(trained, photograph)
-    return replace(found, warnings=warnings)
+    return replace(comparison, warnings=warnings)
 
 
 def compare_pixels(

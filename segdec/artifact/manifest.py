@@ -97,11 +97,11 @@ def parse_manifest(path: Path, content: bytes) -> Manifest:
     """Parses the manifest at `path`; raises ArtifactError if it is invalid or has another format version."""
     try:
         values: Any = json.loads(content)
-        found = int(values["format_version"])
+        version = int(values["format_version"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ArtifactError(f"{path} is not a manifest ({error!r:.200}). Export the model again.") from error
-    if found != FORMAT_VERSION:
-        raise _version_error(path, found, values)
+    if version != FORMAT_VERSION:
+        raise _version_error(path, version, values)
     try:
         manifest = Manifest.model_validate(values)
     except ValidationError as error:
@@ -110,11 +110,11 @@ def parse_manifest(path: Path, content: bytes) -> Manifest:
     return manifest
 
 
-def _version_error(path: Path, found: int, values: dict[str, Any]) -> ArtifactError:
-    age = "a newer" if found > FORMAT_VERSION else "an older"
+def _version_error(path: Path, version: int, values: dict[str, Any]) -> ArtifactError:
+    age = "a newer" if version > FORMAT_VERSION else "an older"
     wrote = str(values.get("segdec_version", "unknown")).encode("unicode_escape").decode()[:40]
     return ArtifactError(
-        f"{path} has format_version {found}. Expected {FORMAT_VERSION}: {age} segdec ({wrote}) "
+        f"{path} has format_version {version}. Expected {FORMAT_VERSION}: {age} segdec ({wrote}) "
         f"wrote it. Export the model again with this version ({__version__}), or install that one."
     )
 

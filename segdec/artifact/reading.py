@@ -82,13 +82,13 @@ class Artifact:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as file:
-                found = _digest(self.folder, name, file.write)
+                digest = _digest(self.folder, name, file.write)
         except OSError as error:
             raise ArtifactError(
                 f"{self.folder / name} cannot be copied to {target.parent} ({error.strerror}). Expected "
                 "space for the files of one engine; TMPDIR selects another folder."
             ) from error
-        _check_digest(self.folder, name, found, self.manifest.files[name])
+        _check_digest(self.folder, name, digest, self.manifest.files[name])
 
 
 def open_artifact(folder: Path, trusted: TrustedKeys | None = None) -> Artifact:
@@ -132,8 +132,8 @@ def read_file(folder: Path, manifest: Manifest, name: str, max_bytes: int | None
         ArtifactError: If the file is missing, not a plain file, too large, or has changed since the export.
     """
     content = bytearray()
-    found = _digest(folder, name, content.extend, max_bytes)
-    _check_digest(folder, name, found, manifest.files.get(name, found))
+    digest = _digest(folder, name, content.extend, max_bytes)
+    _check_digest(folder, name, digest, manifest.files.get(name, digest))
     return bytes(content)
 
 
@@ -146,11 +146,11 @@ def _check_is_model(folder: Path) -> None:
             f"{folder} is a run, not a model. Export it: python -m training export {folder} FOLDER."
         )
     for pattern in (f"*/{MANIFEST}", f"*/*/{MANIFEST}"):
-        if found := sorted(folder.glob(pattern)):
+        if models := sorted(folder.glob(pattern)):
             several = f" A service takes all of them by --models {folder}." if pattern[2] == "*" else ""
             raise ArtifactError(
                 f"{folder} is not a model, but contains some. Expected one of them, for example "
-                f"{found[0].parent}.{several}"
+                f"{models[0].parent}.{several}"
             )
 
 
@@ -202,18 +202,18 @@ def _open_plain(folder: Path, name: str) -> BinaryIO:
 
 def _check_checksum(folder: Path, content: bytes) -> None:
     expected = _read_small(folder, CHECKSUM)
-    found = f"{hashlib.sha256(content).hexdigest()}  {MANIFEST}"
-    if expected.rstrip() != found.encode():
+    actual = f"{hashlib.sha256(content).hexdigest()}  {MANIFEST}"
+    if expected.rstrip() != actual.encode():
         raise ArtifactError(
             f"{folder / MANIFEST} does not match {CHECKSUM}: one of them has changed since the export. "
             "Expected an unchanged artifact; export or copy it again."
         )
 
 
-def _check_digest(folder: Path, name: str, found: str, expected: str) -> None:
-    if found != expected:
+def _check_digest(folder: Path, name: str, digest: str, expected: str) -> None:
+    if digest != expected:
         raise ArtifactError(
-            f"{folder / name} has changed since the export: its SHA-256 is {found[:12]}…, expected "
+            f"{folder / name} has changed since the export: its SHA-256 is {digest[:12]}…, expected "
             f"{expected[:12]}…. Export or copy the artifact again."
         )
 
@@ -224,10 +224,10 @@ def _check_unlisted(folder: Path, manifest: Manifest) -> None:
         for place, folders, files in os.walk(folder / top):
             links = [one for one in folders if (Path(place) / one).is_symlink()]
             for name in (*links, *files):
-                found = (Path(place) / name).relative_to(folder).as_posix()
-                if found not in manifest.files:
+                file = (Path(place) / name).relative_to(folder).as_posix()
+                if file not in manifest.files:
                     raise ArtifactError(
-                        f"{folder / found} is not one of the artifact's files: it was added after the "
+                        f"{folder / file} is not one of the artifact's files: it was added after the "
                         "export. Expected an unchanged artifact; remove it, or export or copy the artifact "
                         "again."
                     )

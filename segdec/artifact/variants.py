@@ -86,8 +86,8 @@ def check_versions(name: str, variant: Variant) -> None:
     """Raises ArtifactError if an installed package is older (major, minor) than that of the export."""
     for package, built_with in variant.built_with.items():
         installed = metadata.version(package)
-        found, needed = (list(map(int, re.findall("[0-9]+", one)[:2])) for one in (installed, built_with))
-        if found < needed:
+        own, needed = (list(map(int, re.findall("[0-9]+", one)[:2])) for one in (installed, built_with))
+        if own < needed:
             raise ArtifactError(
                 f"The variant '{name}' was written with {package} {built_with}, but {installed} is "
                 f"installed. Expected {built_with} or newer: install it, or export the model again with "

@@ -44,8 +44,8 @@ class DataSetClient:
     @classmethod
     def open(cls, client: Client, name: str) -> "DataSetClient":
         """Finds the data set `name`, or creates it."""
-        found = client.send(Call("GET", PATH, response_reader(_DataSets))).data_sets
-        same = [data_set for data_set in found if data_set.name == name.strip()]
+        data_sets = client.send(Call("GET", PATH, response_reader(_DataSets))).data_sets
+        same = [data_set for data_set in data_sets if data_set.name == name.strip()]
         if same:
             return cls(client, same[0])
         body = {"name": name, "classes": []}

@@ -59,9 +59,9 @@ class DropFolder:
         """Yields the claimed photographs: after a start, those that the previous process did not finish."""
         for place in sorted(self.inspecting.iterdir()):
             if place.is_dir():
-                found = [Path(folder, file) for folder, _, files in os.walk(place) for file in files]
-                yield from (self._claim(path, place) for path in found)
-                if not found:
+                paths = [Path(folder, file) for folder, _, files in os.walk(place) for file in files]
+                yield from (self._claim(path, place) for path in paths)
+                if not paths:
                     _remove_empty_folders(place)
 
     def claim(self, path: Path) -> Claim | None:

@@ -80,7 +80,7 @@ class FolderWatch:
         self.folder.remove_temporary_files()
         while not self.events.stopped:
             try:
-                found = self.inspect_available()
+                any_inspected = self.inspect_available()
             except StoppedError:
                 return
             except BrokenPipeError:
@@ -89,9 +89,9 @@ class FolderWatch:
                 self.messages.report_wait(f"{error.filename or 'the folder'}: {error.strerror or error}")
                 self.events.wait(self.scan_interval_s)
                 continue
-            if not found and self.incoming.has_files:
+            if not any_inspected and self.incoming.has_files:
                 self.events.wait(self.stable_after_s / 2)
-            elif not found:
+            elif not any_inspected:
                 self.events.wait_for_change(self.scan_interval_s)
 
     def inspect_available(self) -> bool:

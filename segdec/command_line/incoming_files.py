@@ -52,10 +52,10 @@ class IncomingFiles:
         self._skipped = {path: (why, until) for path, (why, until) in self._skipped.items() if until > now}
         scan = FolderScan(self._folder, {path: why for path, (why, _) in self._skipped.items()})
         files = ((file_signature(status), name) for status, name in scan.photographs())
-        found = heapq.nsmallest(MAX_TRACKED_FILES, files, key=lambda file: (file[0].modified_ns, file[1]))
+        oldest = heapq.nsmallest(MAX_TRACKED_FILES, files, key=lambda file: (file[0].modified_ns, file[1]))
         self.ignored = scan.ignored
         before, self._seen = self._seen, {}
-        for signature, name in found:
+        for signature, name in oldest:
             seen = before.get(name)
             self._seen[name] = seen if seen and seen[0] == signature else (signature, now)
         limit = now - self._stable_after_s

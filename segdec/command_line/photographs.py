@@ -87,13 +87,13 @@ def _is_photograph(name: str) -> bool:
     return not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES
 
 
-def _checked(place: Path, found: list[Path]) -> list[Path]:
-    if not found:
+def _checked(place: Path, photographs: list[Path]) -> list[Path]:
+    if not photographs:
         raise ConfigError(
             f"{place} has no photographs. Expected files of the types {', '.join(sorted(SUFFIXES))} in it or "
             "its subfolders; pass the folder with the photographs, or a pattern that matches them."
         )
-    return found
+    return photographs
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -109,8 +109,8 @@ class RecordedInspector:
     def _part(self, name: str) -> str | None:
         if self.part_pattern is None:
             return None
-        found = self.part_pattern.search(name)
-        part = found and found["part"]
+        match = self.part_pattern.search(name)
+        part = match and match["part"]
         if part is None or not _is_valid_name(part):
             pattern = self.part_pattern.pattern
             raise InspectionFailedError(
@@ -130,8 +130,8 @@ class RecordedInspector:
                     raise
                 faults += error.status not in BUSY_STATUSES
                 if error.status in REJECTED_STATUSES or error.code == REPLICA_LOST or faults == MAX_FAULTS:
-                    found = (error.detail, error.code, error.status, error.request_id)
-                    raise InspectionFailedError(*found) from error
+                    facts = (error.detail, error.code, error.status, error.request_id)
+                    raise InspectionFailedError(*facts) from error
                 self._wait_until_ready(error.detail, waits)
                 continue
             if answer.record_id is not None or self.accept_unrecorded:

@@ -102,13 +102,13 @@ class OpenVINOEngine:
                 self._requests[None] = self._compile_any().create_infer_request()
                 self._compile_any = None  # frees the model that is not compiled
             parts = [images] if size is None else [image[None] for image in images]
-            found = [self._run(size, part) for part in parts]
-            return Logits(*(np.concatenate(one) for one in zip(*found, strict=True)))
+            outputs = [self._run(size, part) for part in parts]
+            return Logits(*(np.concatenate(one) for one in zip(*outputs, strict=True)))
 
     def _run(self, size: tuple[int, int] | None, images: NDArray[np.uint8]) -> list[Any]:
-        found = self._requests[size].infer({"images": images})
-        names = "mask_logits", "class_logits", *(["surface"] if "surface" in found else [])
-        return [np.array(found[name]) for name in names]
+        outputs = self._requests[size].infer({"images": images})
+        names = "mask_logits", "class_logits", *(["surface"] if "surface" in outputs else [])
+        return [np.array(outputs[name]) for name in names]
 
     def release_memory(self) -> None:
         """Frees the memory of the largest images, which OpenVINO keeps otherwise."""

@@ -131,8 +131,8 @@ def check_saved_model(folder: Path) -> None:
 
 
 def _check_files(folder: Path) -> None:
-    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
-    if foreign := sorted(found - FILES):
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+    if foreign := sorted(files - FILES):
         raise unexpected_content(folder, f"the file {foreign[0]!r}", ", ".join(sorted(FILES)))
 
 

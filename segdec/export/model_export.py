@@ -179,8 +179,8 @@ def write_engine(
         network: Trained network.
         folder: Folder inside the artifact.
         prepared: Prepared photographs, uint8 [h, w, C] each, that calibrate int8.
-        example: Typical network input, uint8 [h, w, C], to measure which form of the model is faster; None:
-            use the form that is usually faster.
+        example: Typical network input, uint8 [h, w, C], to measure which variant of the model is faster;
+            None: use the one that is usually faster.
 
     Raises:
         ConfigError: If there are no photographs to calibrate int8.
@@ -228,13 +228,13 @@ def _describe(
 ) -> Variant:
     """Returns the manifest section of an engine, with twice its difference here as tolerance."""
     kind = ENGINES[name]
-    found = predictor.predict([photograph])[0]
+    prediction = predictor.predict([photograph])[0]
     exact = kind.precision == "float32"
     return Variant(
         precision=kind.precision,
         built_with={kind.package: metadata.version(kind.package)},
-        score_tolerance=0.0 if exact else 2 * abs(found.score - answer.score),
-        mask_tolerance=0.0 if exact else 2 * float(np.abs(found.mask_scores - answer.mask_scores).max()),
+        score_tolerance=0.0 if exact else 2 * abs(prediction.score - answer.score),
+        mask_tolerance=0.0 if exact else 2 * float(np.abs(prediction.mask_scores - answer.mask_scores).max()),
         verification=verify(name, predictor) if verify else None,
     )
 
@@ -260,9 +260,9 @@ def check_parity(reference: Engine, exported: Engine, config: ModelConfig, size:
     for batch, height, width in (*PROBES, (1, *size)):
         shape = (batch, height, width, config.network.input_channels)
         images = random.integers(0, 256, shape, dtype=np.uint8)
-        expected, found = reference.infer(images), exported.infer(images)
+        expected, answers = reference.infer(images), exported.infer(images)
         for part, one in vars(expected).items():
-            other = getattr(found, part)
+            other = getattr(answers, part)
             if one is not None and not np.allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE):
                 raise ArtifactError(
                     f"The exported model's output '{part}' differs from the network's by "

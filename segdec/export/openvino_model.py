@@ -98,13 +98,13 @@ def _subtract_mean_rounding_error(quantized: Any, exact: Any, inputs: Sequence[d
     """
     settings = {"INFERENCE_PRECISION_HINT": "f32"}
     compiled = [ov.compile_model(model, "CPU", settings) for model in (exact, quantized)]
-    expected, found = (np.mean([each(one)["surface"][0] for one in inputs], axis=0) for each in compiled)
+    expected, rounded = (np.mean([each(one)["surface"][0] for one in inputs], axis=0) for each in compiled)
     mean = quantized.output("surface").get_node()
     while mean.get_type_name() != "ReduceMean":
         mean = mean.input_value(0).get_node()
     patches = mean.input_value(0)
     readers = patches.get_target_inputs()
-    error = ov.op.Constant((found - expected).reshape(1, -1, 1, 1).astype(np.float32))
+    error = ov.op.Constant((rounded - expected).reshape(1, -1, 1, 1).astype(np.float32))
     corrected = ov.opset8.subtract(patches, error).output(0)
     for reader in readers:
         reader.replace_source_output(corrected)

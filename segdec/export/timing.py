@@ -13,7 +13,7 @@ def min_cpu_ms(
     works: Mapping[str, Callable[[], object]], clock: Callable[[], float] = time.process_time
 ) -> dict[str, float]:
     """Runs each function once per round and returns the minimum CPU time (all threads) of each, ms."""
-    found: dict[str, list[float]] = {name: [] for name in works}
+    measured: dict[str, list[float]] = {name: [] for name in works}
     begun = clock()
     for number in range(ROUNDS + 1):
         if number >= MIN_ROUNDS and clock() - begun > MAX_TOTAL_S:
@@ -21,6 +21,6 @@ def min_cpu_ms(
         for name, work in works.items():
             start = clock()
             work()
-            found[name].append(clock() - start)
+            measured[name].append(clock() - start)
     # The clock has a limited resolution.
-    return {name: max(1e3 * min(seconds[1:]), 1e-3) for name, seconds in found.items()}
+    return {name: max(1e3 * min(seconds[1:]), 1e-3) for name, seconds in measured.items()}

@@ -127,9 +127,9 @@ def check_depth(picture: "Picture", data: bytes, name: str) -> int:
         depth = 32 if signed else max(numbers(tags, Tag.BITS, name, (1,)))
         inverted = depth > 8 and numbers(tags, Tag.PHOTOMETRIC, name, (1,))[0] == WHITE_IS_ZERO
     if depth > 16 or inverted:
-        found = "more than 8 bits with 0 for white" if inverted else "32 bits, or signed or float values,"
+        values = "more than 8 bits with 0 for white" if inverted else "32 bits, or signed or float values,"
         raise ImageError(
-            f"{name} has {found} per pixel. {EXPECTED}, with 0 for black: convert its values by a fixed "
+            f"{name} has {values} per pixel. {EXPECTED}, with 0 for black: convert its values by a fixed "
             "rule, the same for training and inspection.",
             code="unsupported_depth",
         )

@@ -116,14 +116,14 @@ def _background(picture: Decoded, pixels: Mask, name: str) -> Mask:
 
 
 def _list_colours(pixels: NDArray[Any]) -> str:
-    found = np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0)
-    named = ", ".join(f"({', '.join(map(str, colour))})" for colour in found[:NAMED_COLOURS].tolist())
-    return named + (", …" if len(found) > NAMED_COLOURS else "")
+    colours = np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0)
+    named = ", ".join(f"({', '.join(map(str, colour))})" for colour in colours[:NAMED_COLOURS].tolist())
+    return named + (", …" if len(colours) > NAMED_COLOURS else "")
 
 
-def _ambiguous(name: str, found: str) -> ImageError:
+def _ambiguous(name: str, arrived: str) -> ImageError:
     return ImageError(
-        f"The mask {name} {found}. Expected grey values above 0 where there is a defect (or the numbers of "
+        f"The mask {name} {arrived}. Expected grey values above 0 where there is a defect (or the numbers of "
         "classes), or a transparent background: save it as a grey PNG.",
         code="unsupported_channels",
     )

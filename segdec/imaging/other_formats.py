@@ -40,7 +40,7 @@ def name_format(data: bytes) -> str | None:
     if NETPBM.match(data):
         return "PBM, PGM or PPM"
     if data[4:8] == b"ftyp":
-        found = [BRANDS.get(data[start : start + 4]) for start in (8, *range(16, 48, 4))]
-        specific = [kind for kind in found if kind]
+        kinds = [BRANDS.get(data[start : start + 4]) for start in (8, *range(16, 48, 4))]
+        specific = [kind for kind in kinds if kind]
         return "AVIF" if "AVIF" in specific else next(iter(specific), None)
     return "DICOM" if data[DICOM_OFFSET : DICOM_OFFSET + 4] == b"DICM" else None

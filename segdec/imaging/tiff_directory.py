@@ -124,8 +124,8 @@ def check_directory(data: bytes, name: str, max_pixels: int) -> None:
         raise _rejected(name, arrived, "the photograph itself; save it alone", code="unsupported_type")
 
 
-def _rejected(name: str, found: str, expected: str, code: str = "corrupt_image") -> ImageError:
-    return ImageError(f"{name}, a TIFF file, {found}. Expected {expected}.", code=code)
+def _rejected(name: str, arrived: str, expected: str, code: str = "corrupt_image") -> ImageError:
+    return ImageError(f"{name}, a TIFF file, {arrived}. Expected {expected}.", code=code)
 
 
 def read_orientation(exif: bytes) -> int:

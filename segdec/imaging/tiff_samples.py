@@ -116,19 +116,19 @@ def find_separable(data: bytes, name: str) -> Samples | None:
 def _numbers(data: bytes) -> dict[int, tuple[int, ...]]:
     """Returns the whole numbers of each tag with few values."""
     order = "<" if data[:2] == b"II" else ">"
-    found = {}
+    values_by_tag = {}
     for entry in entries(data):
         if entry.type in _TYPES and 0 < entry.count <= 2 * MAX_CHANNELS:
             layout = f"{order}{entry.count}{_TYPES[entry.type]}"
             values = data[entry.place : entry.place + struct.calcsize(layout)]
             if len(values) == struct.calcsize(layout):
-                found[entry.tag] = struct.unpack(layout, values)
-    return found
+                values_by_tag[entry.tag] = struct.unpack(layout, values)
+    return values_by_tag
 
 
-def _rejected(name: str, found: str, code: str) -> ImageError:
+def _rejected(name: str, arrived: str, code: str) -> ImageError:
     return ImageError(
-        f"{name}, a TIFF file, {found}. Expected unsigned values, 8 or 16 bits per channel, in grey or RGB; "
-        "convert all photographs by one fixed rule, or save them so.",
+        f"{name}, a TIFF file, {arrived}. Expected unsigned values, 8 or 16 bits per channel, in grey or "
+        "RGB; convert all photographs by one fixed rule, or save them so.",
         code=f"unsupported_{code}",
     )

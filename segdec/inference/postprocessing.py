@@ -175,8 +175,8 @@ def _grid_area(config: ModelConfig, size: tuple[int, int]) -> NDArray[np.bool_]:
 
 def find_regions(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> tuple[Region, ...]:
     """Finds the 8-connected regions of a mask [H, W], above 0 = defect: highest score first, then largest."""
-    count, found, boxes, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
-    numbered = np.asarray(found, dtype=np.int32)  # [H, W], 0 = no defect
+    count, parts, boxes, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
+    numbered = np.asarray(parts, dtype=np.int32)  # [H, W], 0 = no defect
     stats = np.asarray(boxes).tolist()  # x, y, width, height, area
     return _ordered(_region(numbered, scores, number, stats[number]) for number in range(1, count))
 
@@ -189,11 +189,11 @@ def _classed_regions(
     class_mask: NDArray[np.uint8], scores: NDArray[np.float32], classes: Sequence[str]
 ) -> tuple[Region, ...]:
     """Returns the connected regions of all classes in one order."""
-    found: list[Region] = []
+    all_regions: list[Region] = []
     for number, name in enumerate(classes[1:], start=1):
         regions = find_regions((class_mask == number).view(np.uint8), scores)
-        found += [replace(region, label=name) for region in regions]
-    return _ordered(found)
+        all_regions += [replace(region, label=name) for region in regions]
+    return _ordered(all_regions)
 
 
 def _calibrated(logits: NDArray[np.float32], calibration: Calibration) -> tuple[float, NDArray[np.float64]]:

@@ -25,9 +25,9 @@ def max_class_scores(logits: Scores, restore: Callable[[Scores], Scores]) -> tup
     scores = restore(np.ascontiguousarray(logits[..., 0]))
     classes = np.ones(scores.shape, np.uint8)
     for number in range(1, logits.shape[2]):
-        found = restore(np.ascontiguousarray(logits[..., number]))
-        classes[found > scores] = number + 1
-        np.maximum(scores, found, out=scores)
+        of_class = restore(np.ascontiguousarray(logits[..., number]))
+        classes[of_class > scores] = number + 1
+        np.maximum(scores, of_class, out=scores)
     return scores, classes
 
 
@@ -43,8 +43,8 @@ def assign_classes(mask: NDArray[np.uint8], scores: Scores, classes: Classes, mi
         uint8 [H, W], 0 outside the mask.
     """
     assigned = np.where(mask > 0, classes, np.uint8(0))
-    count, found, boxes, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
-    numbered, stats = np.asarray(found, np.int32), np.asarray(boxes).tolist()
+    count, parts, boxes, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
+    numbered, stats = np.asarray(parts, np.int32), np.asarray(boxes).tolist()
     for number in range(1, count):
         x, y, width, height, _ = stats[number]
         window = np.s_[y : y + height, x : x + width]
@@ -63,8 +63,8 @@ def _merge_small_parts(assigned: Classes, scores: Scores, inside: NDArray[np.boo
         if other == main:
             continue
         part = (inside & (assigned == other)).view(np.uint8)
-        count, found, boxes, _ = cv2.connectedComponentsWithStats(part, connectivity=8)
-        numbered, areas_px = np.asarray(found, np.int32), np.asarray(boxes)[:, cv2.CC_STAT_AREA]
+        count, parts, boxes, _ = cv2.connectedComponentsWithStats(part, connectivity=8)
+        numbered, areas_px = np.asarray(parts, np.int32), np.asarray(boxes)[:, cv2.CC_STAT_AREA]
         highest = np.zeros(count, np.float32)
         np.maximum.at(highest, numbered[part > 0], scores[part > 0])
         small = (areas_px < min_px) | (highest < min_score)

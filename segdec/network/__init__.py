@@ -1,1 +1,1 @@
-"""The network: layers, stages, and its form for serving."""
+"""The network: layers, stages, and its variant for serving."""

@@ -38,10 +38,10 @@ def make_initializer(config: NetworkConfig) -> keras.initializers.Initializer | 
 
 def normalized_convolutions(model: keras.Model) -> dict[str, str]:
     """Returns layer → batch normalisation or `LayerScale` (`keras.applications`) that follows it, by name."""
-    found = {}
+    followers = {}
     for layer in model.layers:
         if isinstance(layer, layers.BatchNormalization) or type(layer).__name__ == "LayerScale":
             before = layer.input._keras_history.operation
             if isinstance(before, layers.Conv2D | layers.DepthwiseConv2D | layers.Dense):
-                found[before.name] = layer.name
-    return found
+                followers[before.name] = layer.name
+    return followers

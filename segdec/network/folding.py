@@ -29,8 +29,8 @@ def fold_network(network: SegDecNet, dtype: str | None = None) -> SegDecNet:
 
 def fourier_layers(network: SegDecNet, min_saving: float = MIN_SAVING) -> list[FourierConv2D]:
     """Returns the convolutions for which Fourier transforms save at least the factor `min_saving`."""
-    found = (layer for layer in all_layers(network) if isinstance(layer, FourierConv2D))
-    return [layer for layer in found if layer.saving >= min_saving]
+    convolutions = (layer for layer in all_layers(network) if isinstance(layer, FourierConv2D))
+    return [layer for layer in convolutions if layer.saving >= min_saving]
 
 
 def _first_kernel(served: SegDecNet) -> tuple[str, Change]:

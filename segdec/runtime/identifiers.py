@@ -35,10 +35,10 @@ def check_identifier(text: str) -> str:
     Raises:
         ValueError: If it has a forbidden character.
     """
-    found = FORBIDDEN.search(text)
-    if found is not None:
+    match = FORBIDDEN.search(text)
+    if match is not None:
         raise ValueError(
-            f"The character U+{ord(found[0]):04X} is not allowed. Expected text without control characters, "
+            f"The character U+{ord(match[0]):04X} is not allowed. Expected text without control characters, "
             "line separators, noncharacters and overrides of the text direction"
         )
     return text

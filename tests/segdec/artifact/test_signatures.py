@@ -156,8 +156,8 @@ def test_old_and_new_keys_can_be_trusted_together(artifact_copy: Path, private: 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
 def test_openssl_makes_keys_signs_and_checks_the_same(artifact_copy: Path, tmp_path: Path) -> None:
-    def openssl(*words: object) -> None:
-        subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+    def openssl(*arguments: object) -> None:
+        subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
 
     key, shown = tmp_path / "their.key", tmp_path / "their.pub"
     openssl("genpkey", "-algorithm", "ed25519", "-out", key)

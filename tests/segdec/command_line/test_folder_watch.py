@@ -216,12 +216,12 @@ def test_a_kill_at_any_step_loses_and_repeats_nothing(tmp_path, monkeypatch, bef
         count = 0
 
         def guard(call):
-            def guarded(*words, **named):
+            def guarded(*arguments, **named):
                 nonlocal count
                 count += 1
                 if before and count == step:
                     raise KilledError
-                result = call(*words, **named)
+                result = call(*arguments, **named)
                 if count >= step:
                     raise KilledError
                 return result
@@ -354,10 +354,10 @@ def test_a_failing_disk_is_retried(folder, service, monkeypatch, capsys):
     drop(folder, "a.png")
     write, failures = drop_folder.write_text_atomic, iter([OSError(28, "No space left on device")] * 2)
 
-    def fail_twice(*words):
+    def fail_twice(*arguments):
         for error in failures:
             raise error
-        write(*words)
+        write(*arguments)
 
     monkeypatch.setattr(drop_folder, "write_text_atomic", fail_twice)
     open_watch(folder, service).run()
@@ -382,10 +382,10 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_line(folder, service, monk
     monkeypatch.setattr("segdec.command_line.recorded_inspector.MAX_FILE_BYTES", 3)
     open_file = Path.open
 
-    def open_readable(path, *words, **named):
-        if path.name == "a.png" and "rb" in words:
+    def open_readable(path, *arguments, **named):
+        if path.name == "a.png" and "rb" in arguments:
             raise PermissionError(13, "Permission denied", str(path))
-        return open_file(path, *words, **named)
+        return open_file(path, *arguments, **named)
 
     monkeypatch.setattr(Path, "open", open_readable)
     open_watch(folder, service).run()

@@ -144,8 +144,8 @@ def test_shards_together_inspect_everything_once(
 def test_ray_finds_the_same(photographs: Path, tiny_artifact: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray")
     for name, flags in {"here": (), "ray": ("--ray",)}.items():
-        words = ["predict", photographs, "--model", tiny_artifact, "--results", tmp_path / name, *flags]
-        command = [sys.executable, "-m", "segdec", *map(str, words)]
+        arguments = ["predict", photographs, "--model", tiny_artifact, "--results", tmp_path / name, *flags]
+        command = [sys.executable, "-m", "segdec", *map(str, arguments)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
         assert done.returncode == 1, done.stderr
         assert done.stdout.startswith("7 photographs, 0 of them done before: ")

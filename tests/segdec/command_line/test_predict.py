@@ -37,9 +37,9 @@ def photographs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def predict(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, list[list[str]], str]]:
     """Runs `segdec predict`; returns its exit code, the words of its table, and stderr."""
 
-    def run(*words: object) -> tuple[int, list[list[str]], str]:
+    def run(*arguments: object) -> tuple[int, list[list[str]], str]:
         try:
-            code = main(["predict", *map(str, words)])
+            code = main(["predict", *map(str, arguments)])
         except SystemExit as error:
             code = error.code
         printed = capsys.readouterr()
@@ -244,10 +244,10 @@ def test_service_is_asked_for_the_model_and_with_the_key(
 
 @pytest.mark.slow
 def test_service_needs_no_tensorflow(service_url: str) -> None:
-    words = ["predict", str(Path("a/part.png").absolute()), "--url", service_url]
+    arguments = ["predict", str(Path("a/part.png").absolute()), "--url", service_url]
     code = (
         "import sys; sys.modules['tensorflow'] = sys.modules['PIL'] = None\n"
-        f"from segdec.__main__ import main; sys.exit(main({words}))"
+        f"from segdec.__main__ import main; sys.exit(main({arguments}))"
     )
     root = Path(__file__).parents[3]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=root)

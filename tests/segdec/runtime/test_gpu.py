@@ -39,12 +39,12 @@ REASON = (
 @pytest.mark.usefixtures("machine")
 def test_tensorflow_is_quoted(monkeypatch, printed, reason):
     done = SimpleNamespace(stderr=printed)
-    monkeypatch.setattr(gpu.subprocess, "run", lambda *_words, **_options: done)
+    monkeypatch.setattr(gpu.subprocess, "run", lambda *_arguments, **_options: done)
     assert gpu.gpu_unused_reason() == reason
 
 
 def test_no_subprocess_without_an_unused_gpu(machine, monkeypatch):
-    monkeypatch.setattr(gpu.subprocess, "run", lambda *_words, **_options: pytest.fail("asked"))
+    monkeypatch.setattr(gpu.subprocess, "run", lambda *_arguments, **_options: pytest.fail("asked"))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     assert gpu.gpu_unused_reason() is None
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
