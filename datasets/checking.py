@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import overload
+from typing import TypeVar, overload
 
 import numpy as np
 
@@ -28,6 +28,7 @@ ANY_WHITE_LEVEL = 65535
 """White level for checks in which brightness does not matter."""
 
 Progress = Callable[[Sequence[DataSetItem]], Iterable[DataSetItem]]
+Result = TypeVar("Result")
 Examine = Callable[[Sample], object]
 Trusted = Callable[[tuple[int, int, int]], bool]
 
@@ -141,7 +142,7 @@ def check_dataset(
         unread = UnreadPhotographs(dataset.items)
         if not list(_contradictions(dataset.classes, unread)):
             return CheckedDataset(dataset, unread)
-    results = list(_in_threads(check, dataset.items, threads or min(8, os.cpu_count() or 1), progress))
+    results = list(_checked_items(check, dataset.items, threads or min(8, os.cpu_count() or 1), progress))
     photographs = _same_digests([result for result in results if isinstance(result, CheckedPhotograph)])
     contradictions = list(_contradictions(dataset.classes, photographs))
     broken = {problem.name for problem in contradictions}
@@ -199,19 +200,28 @@ def is_flat(photograph: CheckedPhotograph) -> bool:
 # === One item ===
 
 
-def _in_threads(
+def map_in_threads(
+    work: Callable[[DataSetItem], Result], items: Sequence[DataSetItem], threads: int, progress: Progress
+) -> Iterator[Result]:
+    """Yields results in the order of `items`; an interruption does not wait for the remaining items."""
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="items")
+    try:
+        results = pool.map(work, items)
+        for _ in progress(items):
+            yield next(results)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _checked_items(
     check: "_ItemCheck", items: Sequence[DataSetItem], threads: int, progress: Progress
 ) -> Iterator[CheckedPhotograph | DataSetIssue]:
-    """Yields results in the order of `items`."""
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="check")
     try:
-        results = pool.map(check, items)
-        for number, _ in enumerate(progress(items), start=1):
-            yield next(results)
+        for number, result in enumerate(map_in_threads(check, items, threads, progress), start=1):
+            yield result
             if check.known and number % SAVE_INTERVAL == 0:
                 check.known.save()
     finally:
-        pool.shutdown(cancel_futures=True)  # an interruption does not wait for the remaining items
         if check.known:
             check.known.save()
 

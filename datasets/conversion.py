@@ -9,14 +9,14 @@ Reading the folder gives the same classes, labels, groups, splits and pixels.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from datasets.causes import Cause
-from datasets.checking import ANY_WHITE_LEVEL
+from datasets.checking import ANY_WHITE_LEVEL, Progress
 from datasets.layouts.manifest import CLASSES_FILE
 from datasets.reading import decode, read_files
 from datasets.sample import IGNORED, MAX_CLASSES, Dataset, DataSetIssue, DataSetItem, Sample
@@ -27,8 +27,6 @@ from segdec.runtime.files import atomic_folder
 
 MANIFEST = "manifest.jsonl"
 PHOTOGRAPHS, MASKS = "photographs", "masks"
-
-Progress = Callable[[Sequence[DataSetItem]], Iterable[DataSetItem]]
 
 
 def convert(

@@ -1,14 +1,13 @@
 """Sends a data set to a service."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from datasets.checking import ANY_WHITE_LEVEL
+from datasets.checking import ANY_WHITE_LEVEL, Progress, map_in_threads
 from datasets.conversion import class_mask
 from datasets.reading import decode, read_files
 from datasets.sample import IGNORED, Dataset, DataSetIssue, DataSetItem
@@ -29,8 +28,6 @@ PushOutcome = Literal["sent", "present", "labelled", "kept", "removed", "split",
 """`kept`: has another label in the service, which stays; `removed`: somebody removed it there; `split`: got a
 split, having had none; `other_split`: has another split in the service, which stays.
 """
-
-Progress = Callable[[Sequence[DataSetItem]], Iterable[DataSetItem]]
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ def push(
     send = _Sending(dataset, target, known, max_pixels)
     counts: Counter[str] = Counter()
     problems: list[DataSetIssue] = []
-    for result in _in_threads(send, dataset.items, progress):
+    for result in map_in_threads(send, dataset.items, THREADS, progress):
         if isinstance(result, DataSetIssue):
             problems.append(result)
         else:
@@ -85,20 +82,6 @@ def _add_classes(dataset: Dataset, target: DataSetClient) -> None:
     names = [dataset.classes[label] for label in sorted(used - {0})]
     if added := [name for name in names if name.casefold() not in known]:
         target.add_classes(added)
-
-
-def _in_threads(
-    send: Callable[[DataSetItem], DataSetIssue | list[PushOutcome]],
-    items: Sequence[DataSetItem],
-    progress: Progress,
-) -> Iterator[DataSetIssue | list[PushOutcome]]:
-    pool = ThreadPoolExecutor(THREADS, thread_name_prefix="push")
-    try:
-        results = pool.map(send, items)
-        for _ in progress(items):
-            yield next(results)
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _digest(item: DataSetItem) -> str:

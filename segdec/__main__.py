@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from segdec import __version__
 from segdec.artifact import UnlikeAction
@@ -26,11 +26,8 @@ from segdec.command_line.watch import add_watch
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
 from segdec.images import DEFAULT_MAX_PIXELS
-from segdec.runtime.cli import clean_exit, parse_pixel_limit, parse_thread_count, raise_pixel_limit
+from segdec.runtime.cli import Commands, clean_exit, parse_pixel_limit, parse_thread_count, raise_pixel_limit
 from segdec.runtime.threads import limit_opencv_threads
-
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 EXIT_SOME_FAILED = 1
 MAX_TYPES = 5
@@ -71,7 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_predict(commands: "Commands") -> None:
+def _add_predict(commands: Commands) -> None:
     command = commands.add_parser(
         "predict", help="label images, write masks and overlays", description="Label images."
     )

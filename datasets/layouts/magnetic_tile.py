@@ -23,13 +23,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from datasets.annotations.labels import GOOD
 from datasets.layouts.published_pairs import Found, build_dataset, pair_files, read_masks
 from datasets.listing import subfolders
 from datasets.sample import Dataset, DataSetIssue, DataSetItem
 from datasets.splitting import default_split
 from segdec.errors import DatasetError
-
-GOOD = "good"
 
 MASK_THRESHOLD = 127
 

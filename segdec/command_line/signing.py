@@ -2,16 +2,13 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from segdec.artifact import Artifact, open_artifact
 from segdec.artifact.signatures import TrustedKeys, generate_key_pair, read_private_key, write_signature
-
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+from segdec.runtime.cli import Commands
 
 
-def add_signing(commands: "Commands") -> None:
+def add_signing(commands: Commands) -> None:
     """Adds the commands to the command line."""
     keygen = commands.add_parser("keygen", help="generate the key pair that signs models")
     keygen.add_argument(

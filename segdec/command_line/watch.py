@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from segdec.command_line.drop_folder import DropFolder
 from segdec.command_line.folder_watch import FolderWatch, StatusMessages
@@ -16,18 +15,16 @@ from segdec.command_line.incoming_files import IncomingFiles
 from segdec.command_line.recorded_inspector import MAX_NAME_CHARACTERS, RecordedInspector
 from segdec.command_line.service_keys import KEY_VARIABLE, explain_key_errors, read_key
 from segdec.errors import ConfigError, MissingExtraError
+from segdec.runtime.cli import Commands
 from segdec.runtime.files import folder_lock
 from segdec.runtime.identifiers import check_identifier
-
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 STABLE_AFTER_S = 2.0
 SCAN_INTERVAL_S = 10.0
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def add_watch(commands: "Commands") -> None:
+def add_watch(commands: Commands) -> None:
     """Adds the command `watch` to the command line."""
     command = commands.add_parser(
         "watch",

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeAlias
 
 from segdec.errors import MissingExtraError, SegdecError
 from segdec.imaging.header import MAX_PIXEL_LIMIT, import_pillow
@@ -18,6 +18,9 @@ from segdec.runtime.threads import MAX_THREADS
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""What `add_subparsers` returns."""
 
 
 @contextmanager

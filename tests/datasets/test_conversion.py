@@ -186,19 +186,6 @@ def test_shards_are_converted(tmp_path, folder_root):
     assert contents(checked("manifest", tmp_path / "converted")) == contents(dataset)
 
 
-def test_class_mask_of_a_converted_set_holds_each_class_once(tmp_path, write_picture):
-    folder(tmp_path / "own", write_picture)
-    convert(checked("folder", tmp_path / "own"), tmp_path / "converted")
-    lines = map(json.loads, (tmp_path / "converted/manifest.jsonl").read_text().splitlines())
-    line = next(line for line in lines if line["name"] == "images/ignored")
-    mask = cv2.imread(str(tmp_path / "converted" / line["class_mask"]), cv2.IMREAD_UNCHANGED)
-    classes = (tmp_path / "converted/classes.txt").read_text().split()
-    expected = np.zeros((12, 20), np.uint8)
-    expected[2:6, 1:4], expected[2:6, 6:9] = classes.index("dent") + 1, classes.index("Kratzer") + 1
-    expected[2:6, 12:15] = 255
-    np.testing.assert_array_equal(mask, expected)
-
-
 # === The command ===
 
 

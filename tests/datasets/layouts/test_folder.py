@@ -151,16 +151,6 @@ def test_a_folder_that_cannot_be_listed_is_an_error(folder_root, monkeypatch):
         index(folder_root)
 
 
-def test_good_photographs_alone_are_a_data_set(tmp_path, write_picture):
-    for stem in "abcde":
-        write_picture(tmp_path / f"good/{stem}.png")
-    dataset = index(tmp_path)
-    assert dataset.classes == ("good", "defect")
-    assert not dataset.problems
-    assert [item.label for item in dataset.items] == [0] * 5
-    assert sorted(item.split for item in dataset.items) == ["test", "train", "train", "train", "val"]
-
-
 def test_folders_without_any_photograph_are_refused(tmp_path):
     for name in ("good", "dent"):
         (tmp_path / name).mkdir()
