@@ -1,10 +1,9 @@
 """Trains segment → decision → joint in float64 under one strategy and saves all numbers.
 
-    python -m tests.training.equality_worker STRATEGY DEVICES NORMALIZATION ENCODER WEIGHTS OUT.npz
+    python -m tests.training.equality_worker STRATEGY DEVICES ENCODER WEIGHTS OUT.npz
 
-Alone in its process: strategies need other numbers of devices. ENCODER is `none`, or says what is trained of
-one that begins with the file WEIGHTS, in the joint stage alone; with `features` it is frozen, and batches
-hold its features.
+Alone in its process: strategies need other numbers of devices. ENCODER is `none`, or `all`: an encoder that
+begins with the file WEIGHTS is trained, in the joint stage alone.
 """
 
 import sys
@@ -29,33 +28,24 @@ from training.stages import STAGES
 SIZES = (8, 1, 8, 5)
 """Images of a stage's batches: one holds fewer than there are replicas, the last is uneven."""
 SIDE, ENCODER_SIDE = 16, 64
-"""Of images, px; with an encoder a single one has several features of stride 16, whose variance is not 0."""
+"""Sides of images, px. One image has several features of stride 16, whose variance is not 0."""
 
 
-def make_experiment(normalization, encoder, weights):
-    """Everything that may go wrong with replicas, once: decays, Adam, clipping, parts, schedules, balance.
-
-    Parts have statistics of their own with batch normalisation.
-    """
+def make_experiment(encoder, weights):
+    """Everything that may go wrong with replicas, once: decays, Adam, clipping, schedules, balance."""
     l2 = {"steps": len(SIZES), "optimizer": "sgd", "weight_decay": 0.1, "weight_decay_kind": "l2"}
-    joint = {
-        "learning_rate": 0.02,
-        "accumulate": 2 if normalization == "instance" else 1,
-        "schedule": {"kind": "poly", "warmup_steps": 3},
-        "balance": "dynamic",
-    }
+    schedule = {"kind": "poly", "warmup_steps": 3}
     network, more = {"segmentation_widths": ((4,), (4,), (4,)), "feature_kernel": 5}, {}
     if encoder != "none":
         network = {"encoder": tiny_encoder.NAME, "adapter_width": 4, "feature_kernel": 3}
-        trainable = "frozen" if encoder == "features" else encoder
-        more = {"encoder_weights": weights, "encoder_trainable": trainable, "encoder_learning_rate": 0.5}
+        more = {"encoder_weights": weights, "encoder_trainable": encoder, "encoder_learning_rate": 0.5}
     shared = {"feature_width": 8, "decision_widths": (4, 4, 4), "mask_normalization": "affine"}
     return ExperimentConfig(
-        network={**network, **shared, "normalization": normalization},
+        network={**network, **shared},
         stages={
             "segment": {"steps": len(SIZES), "weight_decay": 0.05, "learning_rate": 1e-3},
             "decision": {**l2, "learning_rate": 0.05, "clip_norm": 0.02},
-            "joint": {**l2, **joint},
+            "joint": {**l2, "learning_rate": 0.02, "schedule": schedule, "balance": "dynamic"},
         },
         loss={"focal_gamma": 1.0, "dice_weight": 0.5},
         ema_decay=0.9,
@@ -63,56 +53,43 @@ def make_experiment(normalization, encoder, weights):
     )
 
 
-def train(strategy, normalization, encoder, weights):
+def train(strategy, encoder, weights):
     """The numbers that must not depend on the strategy, by name."""
     keras.config.set_floatx("float64")
     keras.utils.set_random_seed(1)
     random = np.random.default_rng(0)
-    experiment = make_experiment(normalization, encoder, weights)
+    experiment = make_experiment(encoder, weights)
     pretrained = load_pretrained(experiment)
     train_state.compute_policy = lambda _: ComputePolicy("float64", synchronized=True)
     with strategy.scope():
         state = train_state.build_train_state(experiment, pretrained)
     network = state.network
-    begun = {variable.path: variable.numpy() for variable in network.variables}
     side = SIDE if encoder == "none" else ENCODER_SIDE
-    features = {}
-    if encoder == "features":
-        features = network.encoder.compute_output_spec(keras.KerasTensor((1, side, side, 1)))
     numbers = {}
     for stage in STAGES if encoder == "none" else STAGES[-1:]:
         state.step.assign(0)
         step = build_step(strategy, state, stage, experiment)
         for index, images in enumerate(SIZES if encoder == "none" else (8, 8)):
             batch = make_batch(random, images, side, np.float64)
-            for name, output in features.items():
-                batch.pop("image", None)
-                batch[name] = random.uniform(0, 6, (images, *output.shape[1:])).astype(np.float16)
             for name, value in step(split_over_replicas(strategy, batch)).items():
                 if not name.startswith("replica_loss_"):  # there are as many as replicas
                     numbers[f"{stage.name}/{index}/{name}"] = value.numpy()
     for variable, shadow in zip(mutable_variables(network), state.ema.shadows, strict=True):
         numbers[f"average/{variable.path}"] = strategy.experimental_local_results(shadow)[0].numpy()
-    of_encoder = (
-        set() if network.backbone is None else {variable.path for variable in network.backbone.variables}
-    )
     for variable in network.variables:
-        path = variable.path
         copies = [copy.numpy() for copy in strategy.experimental_local_results(variable.value)]
-        numbers[f"weights/{path}"] = copies[0]
-        numbers[f"spread/{path}"] = np.ptp(copies, axis=0)
-        if path in of_encoder:
-            numbers[f"moved/{path}"] = np.any(np.not_equal(copies, begun[path]))
+        numbers[f"weights/{variable.path}"] = copies[0]
+        numbers[f"spread/{variable.path}"] = np.ptp(copies, axis=0)
     return numbers
 
 
-def main(strategy_name, devices, normalization, encoder, weights, out):
+def main(strategy_name, devices, encoder, weights, out):
     cluster = read_cluster()
     if cluster is not None:
         wait_for_peers(cluster, timeout_s=120).close()
     strategy = choose_strategy(strategy_name, devices, cluster)
     with nullcontext() if encoder == "none" else tiny_encoder.registered():
-        numbers = train(strategy, normalization, encoder, weights)
+        numbers = train(strategy, encoder, weights)
     if cluster is None or cluster.is_chief:
         np.savez(out, **numbers)
 
