@@ -91,21 +91,20 @@ def start_run(tiny_experiment, tmp_path, free_ports):
 
 WORKERS = (("worker", 0), ("worker", 1))
 LONGER = [
-    *("--stages.segment.steps", "30", "--stages.decision.steps", "15", "--stages.joint.steps", "15"),
+    *("--stages.segment.steps", "30", "--stages.decision.steps", "4", "--stages.joint.steps", "0"),
     *("--checkpoint-every", "4", "--validate-every", "8"),
 ]
 
 
 @pytest.mark.slow
 def test_lost_processes_change_nothing(start_run, read_weights, read_records):
-    """Two workers, each killed once, end bit-identical to two left alone."""
+    """Two workers of which the chief is killed end bit-identical to two left alone."""
     alone, interrupted = start_run("alone", worker=2), start_run("interrupted", worker=2)
     assert alone.start(*LONGER).exit_codes(*WORKERS) == [0, 0], alone.output("worker", 0)
-    for lost, other, records in ((1, 0, 10), (0, 1, 36)):
-        interrupted.start(*LONGER).wait_for_records(records)
-        interrupted.kill("worker", lost)
-        assert interrupted.exit_codes(("worker", other)) == [69]
-        assert "error: The cluster is incomplete" in interrupted.output("worker", other)
+    interrupted.start(*LONGER).wait_for_records(10)
+    interrupted.kill("worker", 0)
+    assert interrupted.exit_codes(("worker", 1)) == [69]
+    assert "error: The cluster is incomplete" in interrupted.output("worker", 1)
     assert interrupted.start(*LONGER).exit_codes(*WORKERS) == [0, 0], interrupted.output("worker", 0)
     assert "Resuming" in interrupted.output("worker", 0)
     expected = read_weights(alone.folder / "tiny")
@@ -135,6 +134,7 @@ def test_a_run_continues_under_another_strategy(start_run):
 def test_parameter_servers_continue_without_a_worker_and_resume_without_a_server(start_run):
     run = start_run("asynchronous", ps=1, worker=2, chief=1)
     steps = ["--stages.segment.steps", "100", "--checkpoint-every", "10", "--validate-every", "100"]
+    steps += ["--stages.decision.steps", "0"]
     run.start(*steps).wait_for_records(15)
     run.kill("worker", 1)
     try:
@@ -163,7 +163,8 @@ def test_each_process_computes_the_features_of_its_images(start_run, tiny_encode
     encoder = ["--network.encoder", tiny_encoder, "--encoder-weights", str(tiny_encoder_weights)]
     changes = ("brightness", "contrast", "shift", "noise")
     unchanged = [word for name in changes for word in (f"--augmentation.{name}", "0")]
-    run.start(*encoder, *unchanged, before=tiny.register)
+    one_stage = ["--stages.segment.steps", "0", "--stages.decision.steps", "0"]
+    run.start(*encoder, *unchanged, *one_stage, before=tiny.register)
     assert run.exit_codes(*WORKERS) == [0, 0], run.output("worker", 0)
     began = load_application(ENCODERS[tiny_encoder])
     began.load_weights(tiny_encoder_weights)
