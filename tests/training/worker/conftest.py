@@ -85,13 +85,14 @@ def work(service, tmp_path, trained_model):
 
 @pytest.fixture
 def start_worker(tmp_path):
-    """Starts a worker as a process: a program of this package, URL, name and further words → process."""
+    """Starts `stub_worker.py` as a process: URL, name and further words → process."""
     running = []
 
-    def start(program, url, name, *words):
+    def start(url, name, *words):
         key = tmp_path / "key"
         key.write_text(TRAIN_KEY)
-        command = [sys.executable, "-m", f"tests.training.worker.{program}", url, key, tmp_path / name, name]
+        module = "tests.training.worker.stub_worker"
+        command = [sys.executable, "-m", module, url, key, tmp_path / name, name]
         running.append(subprocess.Popen([str(word) for word in (*command, *words)], cwd=ROOT))
         return running[-1]
 

@@ -29,9 +29,7 @@ def wait_for(condition):
 @pytest.fixture
 def start(start_worker, trained_model):
     """Starts a worker with a stub for the training: URL, name, steps and further words → process."""
-    return lambda url, name, steps, *group: start_worker(
-        "stub_worker", url, name, trained_model, steps, *group
-    )
+    return lambda url, name, steps, *group: start_worker(url, name, trained_model, steps, *group)
 
 
 def expire_leases(folder):
@@ -56,7 +54,7 @@ def test_a_killed_worker_loses_its_job_to_another_one_that_continues(start, tmp_
         def show():
             return http.get(f"{JOBS}/{job_id}").json()
 
-        first = start(url, "gpu-1", steps=400)
+        first = start(url, "gpu-1", steps=2000)
         wait_for(lambda: show()["checkpoint"] is not None)
         trainers = trainers_below(tmp_path / "gpu-1")
         assert len(trainers) == 1
@@ -108,7 +106,7 @@ def test_two_workers_train_a_job_together(start, tmp_path):
         def show():
             return http.get(f"{JOBS}/{job_id}").json()
 
-        both = start_both(steps=400)
+        both = start_both(steps=2000)
         wait_for(lambda: show()["checkpoint"] is not None and (group / "1.json").exists())
         wait_for(lambda: "step" in show()["progress"])
         tasks = [json.loads((group / f"{rank}.json").read_text()) for rank in (0, 1)]
