@@ -18,6 +18,7 @@ from segdec.errors import ConfigError, RunError
 
 pytest.importorskip("tensorflow")
 
+from training import calibrate as calibration
 from training.__main__ import main
 from training.calibrate import calibrate_run, score_with_runs, split_into_folds
 from training.config import ThresholdConfig
@@ -36,6 +37,22 @@ def run(finished_run, tmp_path):
     return shutil.copytree(
         finished_run, tmp_path / "run", ignore=shutil.ignore_patterns("*.csv", "metrics.json")
     )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _measure_each_network_once():
+    """Thresholds do not change what `calibrate` measures of a split: the log-odds and the masks."""
+    measure, measured = calibration.measure_split, {}
+
+    def measure_once(folder, split):
+        key = folder.weights_path.read_bytes(), split
+        if key not in measured:
+            measured[key] = measure(folder, split)
+        return measured[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calibration, "measure_split", measure_once)
+        yield
 
 
 def result_of(run):
