@@ -138,7 +138,7 @@ def test_identical_photographs_give_finite_scores(network, image):
 
 @pytest.mark.parametrize("side", [8, 8 * BORDER])
 def test_photographs_smaller_than_two_borders_have_a_memory(network, side):
-    """Of one cell, and with no cell farther from all sides than the border."""
+    """One has a single cell, the other no cell farther from all sides than the border."""
     random = np.random.default_rng(1)
     build(network, [surface(random, side=side) for _ in range(6)])
     outputs = run(network, [surface(random, side=side)])
@@ -220,11 +220,17 @@ def load(tiny_experiment, tiny_encoder, tiny_encoder_weights, toy_root, tmp_path
     )
 
 
-def test_a_run_on_good_photographs_alone(load, tmp_path, capsys):
-    """Without a step; thresholds come from all photographs, each scored without its fold."""
-    run = Trainer(load(tmp_path)).run()
+@pytest.fixture(scope="module")
+def run_on_good(load, tmp_path_factory):
+    """It is without a step."""
+    return Trainer(load(tmp_path_factory.mktemp("good_runs"))).run()
+
+
+def test_a_run_on_good_photographs_alone(run_on_good):
+    """Thresholds come from all photographs, each scored without its fold."""
+    run = run_on_good
     result, items = run.result(), run.items("train")
-    assert "The threshold is based on" in capsys.readouterr().err
+    assert any("The threshold is based on" in warning for warning in result.warnings)
     assert 0 < result.model.thresholds.score < 1
     assert result.model.thresholds.mask == pytest.approx(result.model.thresholds.score)
     assert "each scored by a network built without it" in result.chosen_by
@@ -236,13 +242,12 @@ def test_a_run_on_good_photographs_alone(load, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_run_on_good_photographs_alone_is_repeatable_and_evaluated(load, tmp_path):
-    run = Trainer(load(tmp_path)).run()
-    assert evaluate_run(run.path, "train").rating.level == "not measurable"
-    evaluated = evaluate_run(run.path, "test")
+def test_a_run_on_good_photographs_alone_is_repeatable_and_evaluated(load, run_on_good, tmp_path):
+    assert evaluate_run(run_on_good.path, "train").rating.level == "not measurable"
+    evaluated = evaluate_run(run_on_good.path, "test")
     assert evaluated.rating.level != "useless" or "No stage trained" not in evaluated.rating.reason
-    again = Trainer(load(tmp_path / "again")).run()
-    for one, other in zip(run.network().get_weights(), again.network().get_weights(), strict=True):
+    again = Trainer(load(tmp_path)).run()
+    for one, other in zip(run_on_good.network().get_weights(), again.network().get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -269,20 +274,19 @@ def test_int8_does_not_move_the_mean_patch(beside_heads, tmp_path):
     assert np.abs(errors.mean(axis=0)).max() < 0.1 * np.abs(errors).max()
 
 
-@pytest.mark.parametrize("name", [slow_case("network"), "beside_heads"])
-def test_int8_keeps_the_memory_in_float(name, request):
+@pytest.mark.slow
+def test_int8_keeps_the_memory_in_float(beside_heads):
     pytest.importorskip("openvino")
     from segdec.export.openvino_model import _convert, _float32_operations
 
-    network = request.getfixturevalue(name)
-    model = _convert(fold_network(network), [])
-    kept = _float32_operations(model, network.config)
+    model = _convert(fold_network(beside_heads), [])
+    kept = _float32_operations(model, beside_heads.config)
     kernels = {
         node.get_friendly_name(): tuple(node.get_input_partial_shape(1))
         for node in model.get_ops()
         if node.get_type_name() == "Convolution"
     }
-    (nearest,) = (name for name, kernel in kernels.items() if kernel[0] == network.config.memory)
+    (nearest,) = (name for name, kernel in kernels.items() if kernel[0] == beside_heads.config.memory)
     assert nearest in kept and len(kept) < len(model.get_ops())
 
 

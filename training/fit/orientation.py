@@ -14,7 +14,7 @@ from training.data.feature_cache import FeatureCache
 from training.data.run_data import build_model_config, item_reader
 from training.data.subsets import pick_evenly
 from training.fit.dataset_profile import Orientation
-from training.optimization.pretrained import LoadPretrained, build_initial_network, load_pretrained
+from training.optimization.pretrained import LoadPretrained, build_initial_network
 from training.surface_patches import (
     Floats,
     Image,
@@ -37,15 +37,11 @@ def detect_orientation(
     config: ExperimentConfig,
     classes: tuple[str, ...],
     items: Sequence[DataSetItem],
-    load_weights: LoadPretrained = load_pretrained,
+    load_weights: LoadPretrained,
 ) -> Orientation:
     """Returns how good photographs relate to rotated copies of others, by the distances of their patches.
 
-    Args:
-        config: An experiment with a memory of good surface.
-        classes: Names of the classes.
-        items: The training photographs, with their folds.
-        load_weights: Loads the encoder's weights.
+    The experiment has a memory of good surface, the items have folds.
 
     Raises:
         SegdecError: If photographs or the encoder's weights cannot be read.
@@ -68,7 +64,6 @@ def detect_orientation(
 def _read_good_images(
     config: ExperimentConfig, classes: tuple[str, ...], items: Sequence[DataSetItem]
 ) -> list[list[Image]]:
-    """Returns prepared images [h, w, C] of good photographs of each fold."""
     folds = config.network.folds
     number, images = PHOTOGRAPHS // folds, []
     for fold in range(1, folds + 1):

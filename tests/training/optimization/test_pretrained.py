@@ -22,7 +22,7 @@ keras = pytest.importorskip("keras")
 
 from segdec.network.encoder import load_application  # noqa: E402
 from training.optimization import pretrained, weights_download  # noqa: E402
-from training.optimization.pretrained import build_initial_network, load_pretrained  # noqa: E402
+from training.optimization.pretrained import build_initial_network, load_each_once, load_pretrained  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
 
@@ -88,8 +88,9 @@ def test_a_file_of_the_used_layers_or_more_is_read(configure, application, tiny_
     used = keras.Model(application.input, application.get_layer(last).output)
     path = tmp_path / "encoder.weights.h5"
     used.save_weights(path)
-    config = configure(path, encoder_trainable="top")
-    loaded = load_pretrained(config)
+    config, load = configure(path, encoder_trainable="top"), load_each_once()
+    loaded = load(config)
+    assert load(config) is loaded
     check_began_with(build_initial_network(config, loaded), application)
     assert loaded.origin.model_dump() == {
         "encoder": tiny_encoder,
