@@ -4,7 +4,6 @@ import shutil
 import warnings
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 
@@ -125,30 +124,6 @@ def test_code_in_a_file_of_weights_is_not_run(finished_run, tmp_path):
     with warnings.catch_warnings(action="ignore"), pytest.raises(RunError, match="Cannot read the weights"):
         export_run(run, tmp_path / "model")
     assert not mark.exists()
-
-
-@pytest.mark.slow
-def test_training_on_12_bit_images_equals_8_bit(
-    tiny_experiment, finished_run, toy_root, tmp_path, read_weights, capsys
-):
-    root = tmp_path / "deep"
-    shutil.copytree(toy_root, root)
-    for item in load_dataset("folder", toy_root).items:
-        pixels = read(item).image.astype(float)
-        deep = np.rint(pixels * 4095 / 255).astype(
-            np.uint16
-        )  # comes back exactly: 16 steps for each of 8 bits
-        cv2.imwrite(str(root / item.image_file.relative_to(toy_root)), deep)
-    flags = ["--data.root", str(root), "--data.splits", str(root / "splits.txt"), "--runs", str(tmp_path)]
-    command = ["run", str(tiny_experiment), *flags]
-    with pytest.raises(SystemExit):
-        main(command)
-    assert "Expected values up to 65535; set input.white_level in the experiment" in capsys.readouterr().err
-    assert main([*command, "--input.white-level", "4095"]) in (None, 0)
-    run = tmp_path / "tiny"
-    for name, weights in read_weights(finished_run).items():
-        np.testing.assert_array_equal(read_weights(run)[name], weights)
-    assert RunFolder(run).result().model.input.white_level == 4095
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,12 @@ from datasets.sharding.item_table import ItemTable, PackedItem
 from datasets.sharding.packing import pack
 from datasets.sharding.shard_index import PackedShard, ShardIndex, write_index
 from segdec.artifact import TrainingPhotographs
-from segdec.errors import DatasetError
+from segdec.errors import DatasetError, SegdecError
 from segdec.images import read_image, read_mask, write_png
 from segdec.inference.preprocessing import prepare_mask
-from training.data.run_data import load_run_data
-from training.evaluate import evaluate_run
+from training.data.run_data import item_reader, load_run_data
 from training.experiment_file import load_experiment
 from training.run.folder import RunFolder
-from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
@@ -153,21 +151,37 @@ def test_grey_stored_in_three_channels_is_detected(load, toy_root, tmp_path):
     assert load_run_data(load(*at(root), "--input.convert-color")).shape == (32, 32, 1)
 
 
-@pytest.mark.slow
-def test_training_from_shards_is_bit_identical(load, packed, finished_run, toy_root, read_weights):
-    splits = ["--data.splits", str(toy_root / "splits.txt")]
-    run = Trainer(load(*splits, *from_shards(packed))).run().path
-    expected = read_weights(finished_run)
-    for name, value in read_weights(run).items():
-        np.testing.assert_array_equal(value, expected[name], err_msg=name)
-    assert (run / "splits.txt").read_text() == (finished_run / "splits.txt").read_text()
-    result, of_files = (json.loads((path / "result.json").read_text()) for path in (run, finished_run))
-    depths = [each["training_photographs"].pop("bit_depths") for each in (result, of_files)]
-    assert depths == [[], [8]]  # the index of shards does not hold them
-    assert result == of_files
-    evaluate_run(finished_run, "test")
-    evaluate_run(run, "test")
-    assert (run / "predictions.csv").read_text() == (finished_run / "predictions.csv").read_text()
+def check_same_examples(ours, theirs):
+    assert len(ours.examples) == len(theirs.examples)
+    for one, other in zip(ours.examples, theirs.examples, strict=True):
+        np.testing.assert_array_equal(one.image, other.image)
+        np.testing.assert_array_equal(one.mask, other.mask)
+
+
+def test_examples_of_shards_are_those_of_the_files(load, packed):
+    shards, files = load(*from_shards(packed)), load()
+    ours, theirs = load_run_data(shards), load_run_data(files)
+    check_same_examples(ours, theirs)
+    pairs = zip(ours.dataset.of_split("test"), theirs.dataset.of_split("test"), strict=True)
+    for one, other in pairs:  # which the evaluation reads
+        assert (one.name, one.label, one.group) == (other.name, other.label, other.group)
+        np.testing.assert_array_equal(item_reader(shards)(one).image, item_reader(files)(other).image)
+
+
+def test_examples_of_12_bit_images_are_those_of_8_bit(load, toy_root, tmp_path):
+    root = tmp_path / "deep"
+    shutil.copytree(toy_root, root)
+    for item in load_dataset("folder", toy_root).items:
+        pixels = read_image(item.image_file).pixels.astype(float)
+        deep = np.rint(pixels * 4095 / 255).astype(
+            np.uint16
+        )  # comes back exactly: 16 steps for each of 8 bits
+        cv2.imwrite(str(root / item.image_file.relative_to(toy_root)), deep)
+    with pytest.raises(SegdecError, match=r"up to 65535; set input\.white_level in the experiment"):
+        load_run_data(load(*at(root)))
+    data = load_run_data(load(*at(root), "--input.white-level", "4095"))
+    check_same_examples(data, load_run_data(load()))
+    assert data.model.input.white_level == 4095
 
 
 def at(root):
@@ -262,20 +276,18 @@ def keep_lines(path, kept):
     path.write_text("\n".join(line for line in path.read_text().splitlines() if kept(line)))
 
 
-@pytest.mark.parametrize(
-    ("split", "left_out"), [("train", "defect/"), ("val", "defect/"), ("train", "good/")]
-)
+@pytest.mark.parametrize(("split", "omitted"), [("train", "defect/"), ("val", "defect/"), ("train", "good/")])
 def test_each_split_needs_good_images_and_defective_or_synthetic_ones(
-    load, toy_root, tmp_path, split, left_out
+    load, toy_root, tmp_path, split, omitted
 ):
     path = tmp_path / "splits.txt"
     shutil.copy(toy_root / "splits.txt", path)
-    keep_lines(path, lambda line: not (line.startswith(split) and left_out in line))
+    keep_lines(path, lambda line: not (line.startswith(split) and omitted in line))
     flags, synthetic = ["--data.splits", str(path)], ["--augmentation.synthetic", "0.1"]
     expected = (
         rf"split '{split}' has \d+ good and 0 defective .*network.memory above 0 and network.heads to 0, or"
     )
-    if left_out == "good/":
+    if omitted == "good/":
         with pytest.raises(DatasetError, match=r"split 'train' has 0 good and \d+ defective"):
             load_run_data(load(*flags, *synthetic))
         return
