@@ -59,16 +59,9 @@ def calibrate_run(
 ) -> Iterator[str]:
     """Chooses calibration and thresholds of a finished run, and repeats its evaluation if there is one.
 
-    With `settings.score` the images of the last choice are used again, unless others are given.
-
-    Args:
-        path: The run folder.
-        settings: Settings of the choice.
-        folds: Number of folds of the training images; 0 for none.
-        by: Evaluated runs of the same experiment whose test images this run was trained on.
-
-    Yields:
-        Messages for the terminal.
+    With `settings.score` the images of the last choice are used again, unless others are given: the training
+    images in `folds` > 0 folds, or the test images of evaluated runs `by` of the same experiment. Yields
+    messages for the terminal.
 
     Raises:
         SegdecError: If a run has not finished or cannot be read, or the runs do not fit together.
@@ -201,11 +194,11 @@ def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> 
         max_pixels=experiment.data.max_pixels,
         known=open_check_cache(experiment, channels),
     )
-    for number, left_out in enumerate(split_into_folds(checked.photographs, folds, experiment.seed), start=1):
+    for number, held_out in enumerate(split_into_folds(checked.photographs, folds, experiment.seed), start=1):
         place = folder.path / FOLDS / f"{number}_of_{folds}"
         place.parent.mkdir(exist_ok=True)
         splits, own = place.with_suffix(".txt"), checked.dataset.items
-        others = [item.with_split("test" if item.group in left_out else "train") for item in own]
+        others = [item.with_split("test" if item.group in held_out else "train") for item in own]
         write_splits(splits, (*val.items, *others))
         trained = Trainer(experiment.local_copy(place, splits)).run()
         tested = measure_split(trained, "test").photographs

@@ -1,7 +1,7 @@
 """The configuration of an experiment: every setting of a training run, declared once."""
 
 import base64
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -534,12 +534,10 @@ class ExperimentConfig(BaseSettings):
         return _flatten(self.model_dump(mode="json"))
 
 
-def differing_settings(
-    one: ExperimentConfig, other: ExperimentConfig, ignored: Collection[str] = ()
-) -> Iterator[tuple[str, Any, Any]]:
-    """Yields name and both values of different settings, except changeable and ignored ones; preset first."""
+def differing_settings(one: ExperimentConfig, other: ExperimentConfig) -> Iterator[tuple[str, Any, Any]]:
+    """Yields name and both values of different settings, except changeable ones; preset first."""
     first, second = one.flatten(), other.flatten()
-    compared = (first.keys() | second.keys()) - changeable_settings() - set(ignored)
+    compared = (first.keys() | second.keys()) - changeable_settings()
     for name in sorted(compared, key=lambda name: (name != "network.preset", name)):
         if first.get(name) != second.get(name):
             yield name, first.get(name), second.get(name)

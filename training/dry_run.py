@@ -16,7 +16,7 @@ from training.config import CLUSTERED, ExperimentConfig, StagesConfig
 from training.evaluate import evaluate_run
 from training.export import export_run
 from training.formatting import format_duration
-from training.run.records import LEFT_OUT_FILE
+from training.run.records import IGNORED_FILE
 from training.run.run_log import check_tracking, read_log
 from training.stages import STAGES
 from training.trainer import Trainer
@@ -102,8 +102,8 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
         trial = trial_experiment(config, Path(folder))
         trainer = Trainer(trial, dry_run=True, few_photographs=True)
         with suppress(FileNotFoundError):  # the run folder, which lists them, is temporary
-            left_out = (trainer.folder.path / LEFT_OUT_FILE).read_text(encoding="utf-8")
-            print(left_out, end="", file=sys.stderr)
+            ignored = (trainer.folder.path / IGNORED_FILE).read_text(encoding="utf-8")
+            print(ignored, end="", file=sys.stderr)
         steps = {stage: settings.steps for stage, settings in trainer.config.stages}
         feature_s = _time_features(trainer, steps)
         images = 0 if trainer.features is None else round(trainer.features.images / trainer.used_share)

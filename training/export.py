@@ -124,8 +124,8 @@ def verify_artifact(path: Path, model: Path, split: Split) -> Iterator[str]:
     reference = folder.predictor()
     verifier = Verifier(reference, folder.items(split), _reader(reference), force=True)
     for name, variant in manifest.variants.items():
-        found = verifier(name, Predictor.load(model, name))
-        yield describe_variant(name, variant.model_copy(update={"verification": found}))
+        verification = verifier(name, Predictor.load(model, name))
+        yield describe_variant(name, variant.model_copy(update={"verification": verification}))
 
 
 def _reader(predictor: Predictor) -> ReadItem:

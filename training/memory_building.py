@@ -58,17 +58,10 @@ SEED = 2**32 - 5
 def build_memory(
     network: SegDecNet, examples: ExampleSource, encode: Encode, seed: int, *, rotate: bool
 ) -> None:
-    """Sets the weights of a network's memory from the good ones among the training examples.
+    """Sets the weights of a network's memory from the good ones among training examples with folds.
 
     Which distances are usual, and how much they spread, is measured on the photographs of each fold with
-    patches that are chosen without them.
-
-    Args:
-        network: A network with a memory.
-        examples: The training examples, each with its fold.
-        encode: Encodes an image.
-        seed: Seed of the choice.
-        rotate: Whether copies that are rotated by right angles are remembered too.
+    patches that are chosen without them. With `rotate`, copies rotated by right angles are remembered too.
 
     Raises:
         DatasetError: If a fold has no good example.

@@ -25,7 +25,7 @@ def measure_alterations(photographs: Sequence[NDArray[np.uint8]]) -> tuple[Alter
     """Returns the mean changes of the measures of photographs [h, w, C], each cause in several strengths."""
     random = np.random.default_rng(0)
     before = [measure_photograph(photograph) for photograph in photographs]
-    found = []
+    alterations = []
     for cause, alter in ALTERATIONS:
         after = [measure_photograph(_alter(photograph, alter, random)) for photograph in photographs]
         shifts = {
@@ -33,8 +33,8 @@ def measure_alterations(photographs: Sequence[NDArray[np.uint8]]) -> tuple[Alter
             for name in before[0]
         }
         rounded = {name: tuple(np.round(shift, DIGITS).tolist()) for name, shift in shifts.items()}
-        found.append(Alteration(cause=cause, shifts=rounded))
-    return tuple(found)
+        alterations.append(Alteration(cause=cause, shifts=rounded))
+    return tuple(alterations)
 
 
 def measure_blur(

@@ -24,8 +24,7 @@ class ScheduleState(BaseModel):
 class ScheduleControl:
     """The default control: it takes the planned steps, each at its own position in the schedules.
 
-    Attributes:
-        saves_time: Whether to omit what changes no weights and thresholds.
+    With `saves_time`, what changes no weights and thresholds is omitted.
     """
 
     saves_time = False

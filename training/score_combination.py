@@ -34,7 +34,7 @@ def combine_scores(network: SegDecNet, examples: ExampleSource, encode: Encode, 
 def fit_combination(labels: NDArray[np.bool_], evidence: Floats, *, balanced: bool) -> tuple[Floats, float]:
     """Fits weights [3] and a bias to the evidence [N, 3] of images by logistic regression.
 
-    Weights are not negative: evidence with a negative weight is left out. The decision alone counts if its
+    Weights are not negative: evidence with a negative weight is ignored. The decision alone counts if its
     own weight is not positive, or if there are fewer than `MIN_DEFECTIVE` defective images or good ones.
     """
     if min(labels.sum(), (~labels).sum()) < MIN_DEFECTIVE:

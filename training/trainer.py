@@ -52,6 +52,7 @@ class Trainer:
 
     Nothing is written before configuration and data are checked. With several processes only the chief
     writes, validates and selects the best weights; the others get checkpoints from it and need no run folder.
+    `config` is the effective experiment, with the number of classes and a divisible batch size.
 
     Args:
         config: The experiment.
@@ -62,10 +63,6 @@ class Trainer:
         control: Controls steps and schedules of the stages, equally in all processes; None = as configured.
         process_group: The processes of the run if they are connected already; `cluster` is then ignored.
         load_weights: Loads the encoder's weights.
-
-    Attributes:
-        config: The effective experiment, with the number of classes and a divisible batch size.
-        used_share: Share of the training photographs that is used.
 
     Raises:
         SegdecError: If the configuration, the data, the cluster or the run folder cannot be used.
@@ -188,9 +185,7 @@ class Trainer:
     def run(self, *, keep_best_after: Collection[signal.Signals] = ()) -> RunFolder:
         """Trains the remaining stages, chooses the thresholds and writes the result.
 
-        Args:
-            keep_best_after: Signals after which a run writes a result with the best weights so far, unless no
-                step was taken.
+        After a signal of `keep_best_after`, the result has the best weights so far, unless no step was taken.
 
         Raises:
             RunError: If the loss is not finite, the run folder cannot be written, or a process is lost.
@@ -242,7 +237,6 @@ class Trainer:
                 self._stop(f"after stage '{STAGES[index].name}'")
 
     def _run_stage(self, index: int, log: RunLog | None) -> None:
-        """Runs the remaining steps of a stage."""
         # === Set-up ===
         config, state, stage = self.config, self.state, STAGES[index]
         steps, first = config.stages[stage.name].steps, state.steps_taken
@@ -390,7 +384,6 @@ class Trainer:
         log.finish({**result.validation, **thresholds})
 
     def _add_memory(self) -> None:
-        """Builds the memory of good surface, and combines its scores with those of the heads."""
         for _ in self.pipeline.encode():
             pass
         features = self.features or FeatureCache(self.validated.encoder, self.image_shape, ArrayCache(0), 0)

@@ -101,7 +101,7 @@ def test_the_rate_of_false_alarms_is_kept(degrees):
 
 
 def test_extrapolation_by_hand():
-    """Of 0.00, 0.01 … 0.99 the 90 % quantile is 0.891; ten exceed it by 0.009 … 0.099, on average 0.054."""
+    """The 90 % quantile of 0.00, 0.01 … 0.99 is 0.891; ten exceed it by 0.009 … 0.099, on average 0.054."""
     scale = (10 * 0.054 + 10 * 0.2) / 20
     expected = 0.891 + scale * math.log(0.1 / 0.0002) * (1 + 3 / 100)
     assert extrapolate(np.arange(100) / 100, 100, 0.0002) == pytest.approx(expected)
@@ -147,7 +147,7 @@ def test_too_few_photographs_have_no_limits(count):
 
 @pytest.mark.parametrize("first", ["7", "8"])
 def test_photographs_of_one_or_two_parts_have_limits(first):
-    """Of two, one has a single photograph."""
+    """One of two has a single photograph."""
     found = limits_of(
         [part(seed) for seed in range(MIN_PHOTOGRAPHS)], [first, *["7"] * (MIN_PHOTOGRAPHS - 1)]
     )

@@ -26,7 +26,7 @@ def test_each_informative_score_gets_a_weight():
     assert shifted == pytest.approx(bias - 7 * weights[2], rel=1e-3)
 
 
-def test_a_score_that_is_higher_for_good_is_left_out():
+def test_a_score_that_is_higher_for_good_is_ignored():
     weights, _ = fit_combination(LABELS, made(LABELS, 2, 2, -3), balanced=True)
     assert weights[2] == 0 and (weights[:2] > 0).all()
 

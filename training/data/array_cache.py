@@ -23,23 +23,16 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 class _Location(NamedTuple):
-    """Location of an array in the file."""
-
     offset: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
 
 class ArrayCache:
-    """Arrays by key; thread-safe.
+    """Arrays by key; thread-safe. The first `memory_mb` are in memory, then `disk_mb` in a file in `folder`.
 
     The file has no name: it disappears with the process, however that ends. If its disk is full, a warning is
     printed once and nothing more is stored.
-
-    Args:
-        memory_mb: Maximum size in memory, MB.
-        folder: Folder of the file; None = memory only.
-        disk_mb: Maximum size of the file, MB.
 
     Raises:
         ConfigError: If no file can be created in `folder`.

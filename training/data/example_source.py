@@ -55,11 +55,9 @@ def build_source(
 
 
 class PhotographSource:
-    """Prepared photographs by index, cached if there is space.
+    """Prepared photographs by index, cached if there is space; `labels` are their classes.
 
-    Attributes:
-        labels: Class of each example.
-        supervised: Whether the mask of each example is known; that of a good one always is.
+    `supervised` says whether the mask of each is known; that of a good one always is.
     """
 
     def __init__(

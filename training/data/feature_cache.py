@@ -25,9 +25,7 @@ class FeatureCache:
     Args:
         encoder: Images [1, h, w, C], 0…255 → features by name; frozen.
         shape: Shape (h, w, C) of the images.
-        cache: Space for them is reserved in this cache.
-        images: Number of images.
-        maps: Number of further maps [h, w] per image: mask, inspected area, classes.
+        cache: Space for `images` images, each with `maps` further maps [h, w], is reserved in it.
 
     Attributes:
         shapes: Shape of the features of one image, by name.

@@ -23,6 +23,6 @@ class FoldEngine:
 
     def infer(self, images: NDArray[np.uint8]) -> Logits:
         """Returns the logits from the features of `images`."""
-        found = [self._features.find(image) for image in images]
-        inputs = {name: np.stack([each[name] for each in found]) for name in self._features.shapes}
+        features = [self._features.find(image) for image in images]
+        inputs = {name: np.stack([each[name] for each in features]) for name in self._features.shapes}
         return to_logits(self._infer(inputs))

@@ -271,7 +271,6 @@ class InputPipeline:
         return arrays if mask is None else {**arrays, "mask": mask}
 
     def _noise_mask(self, row: _Row, arrays: Arrays) -> NDArray[np.uint8] | None:
-        """Mask of the feature noise of a good example."""
         size = self._shape[0], self._shape[1]
         area = known_area(arrays.get("area"), arrays.get("ignored"))
         return draw_noise_mask(self._random(row, _DEFECT), size, area)

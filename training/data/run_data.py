@@ -51,13 +51,9 @@ class RunData:
 
     Attributes:
         dataset: The checked items of all splits.
-        model: Model configuration for these classes.
-        examples: Examples of the training split.
+        examples: Examples of the training split, of `shape` (h, w, C).
         cache: Stores examples and other arrays that are used repeatedly.
-        shape: Shape (h, w, C) of all examples.
-        fingerprint: See `fingerprint`.
-        check_cache: Results of the file checks.
-        left_out: Problems of photographs that are skipped.
+        ignored: Problems of photographs that are skipped.
         training_photographs: Size and depth of those of the training split.
         used_share: Share of the training photographs that is used; below 1 with a few of them.
     """
@@ -69,7 +65,7 @@ class RunData:
     shape: tuple[int, ...]
     fingerprint: str
     check_cache: CheckCache
-    left_out: tuple[DataSetIssue, ...] = ()
+    ignored: tuple[DataSetIssue, ...] = ()
     training_photographs: TrainingPhotographs | None = None
     used_share: float = 1.0
 
@@ -113,9 +109,9 @@ def load_run_data(config: ExperimentConfig, *, few: bool = False) -> RunData:
     cache = ArrayCache(data.cache_mb, data.cache_folder, data.disk_cache_mb)
     used = usable.of_split("train")
     examples = build_source(used, read_example, model, cache)
-    shape, digest, left_out = examples.common_shape(), fingerprint(items), checked.dataset.problems
+    shape, digest, ignored = examples.common_shape(), fingerprint(items), checked.dataset.problems
     trained, share = describe_training(checked), len(used) / photographs
-    return RunData(usable, model, examples, cache, shape, digest, check_cache, left_out, trained, share)
+    return RunData(usable, model, examples, cache, shape, digest, check_cache, ignored, trained, share)
 
 
 def pick_few(items: Sequence[DataSetItem]) -> tuple[DataSetItem, ...]:
@@ -160,9 +156,9 @@ def describe_training(checked: CheckedDataset) -> TrainingPhotographs | None:
         train = checked.dataset.of_split("train")
         sizes = train.shapes() if isinstance(train, LazyItems) else ()
         return TrainingPhotographs.of(((height, width) for height, width, _ in sizes), ())
-    found = [one for one in checked.photographs if one.item.split == "train"]
-    depths = [one.bit_depth for one in found if one.bit_depth is not None]
-    return TrainingPhotographs.of(((one.height, one.width) for one in found), depths)
+    training = [one for one in checked.photographs if one.item.split == "train"]
+    depths = [one.bit_depth for one in training if one.bit_depth is not None]
+    return TrainingPhotographs.of(((one.height, one.width) for one in training), depths)
 
 
 # === Listing ===

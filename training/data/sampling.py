@@ -80,18 +80,9 @@ def sample_order(
 
     With `alternate` and `frequency` a good image with an added defect replaces a defective one: with
     probability `synthetic` it gets a synthetic defect, otherwise with probability `transplant` the defect of
-    the replaced image. With `shuffled` a good image gets one with the same probabilities. Without defective
-    images every defective position gets a synthetic defect.
-
-    Args:
-        sampling: The policy.
-        labels: Class of each image; 0 is good.
-        drawn_masks: Whether the defect of each image has a drawn mask.
-        draws: Length of the order.
-        seed: Determines the order.
-        synthetic: Probability of a synthetic defect.
-        transplant: Probability of another image's defect.
-        feature_noise: Probability that a synthetic defect is noise in features.
+    the replaced image, if this has a drawn mask. With `shuffled` a good image gets one with the same
+    probabilities. Without defective images every defective position gets a synthetic defect. Each synthetic
+    defect is noise in features with probability `feature_noise`.
 
     Raises:
         DatasetError: If there is no good image, or no defective one and `synthetic` is 0.
@@ -118,7 +109,6 @@ def _mixed_sample_order(
     synthetic: float,
     transplant: float,
 ) -> SampleOrder:
-    """The order of good and defective images."""
     good = np.flatnonzero(classes == 0)
     images = draw_order(sampling, classes.tolist(), draws, seed)
     defect_sources = np.full(draws, UNCHANGED, np.int64)
@@ -140,7 +130,6 @@ def _mixed_sample_order(
 def _good_sample_order(
     sampling: Sampling, good: Indices, draws: int, seed: Sequence[int], synthetic: float
 ) -> SampleOrder:
-    """The order of good images."""
     defect_sources = np.full(draws, UNCHANGED, np.int64)
     if sampling == "shuffled":
         drawn = np.random.default_rng([*seed, _PROBABILITIES]).random((draws, 2))

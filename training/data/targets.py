@@ -143,22 +143,14 @@ def window_means(values: NDArray[np.float32], config: TargetConfig, stride: int)
 
 
 def _box_means(values: NDArray[np.float32], window: int, border: int) -> NDArray[np.float32]:
-    """Means over the window around each pixel."""
     return np.asarray(cv2.blur(values, (window, window), borderType=border), np.float32)
 
 
 def depth_weight(defective: NDArray[np.uint8], config: TargetConfig) -> NDArray[np.float32]:
-    """Returns weights that rise with the distance to the background; background has 1.
+    """Returns weights [h, w] that rise with the distance to the background, for defect pixels 0 or 1 [h, w].
 
     The weight is the distance relative to the maximum of the same defect, to the power of
-    `distance_power`, times `positive_weight`. Source: Božič et al. 2021.
-
-    Args:
-        defective: uint8 [h, w], 0 or 1.
-        config: `distance_power` and `positive_weight`.
-
-    Returns:
-        float32 [h, w].
+    `distance_power`, times `positive_weight`; background has 1. Source: Božič et al. 2021.
     """
     weight = np.ones(defective.shape, np.float32)
     left, top, width, height = cv2.boundingRect(defective)

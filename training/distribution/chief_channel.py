@@ -16,12 +16,7 @@ LOST_AFTER_S = 60
 
 
 class ChiefChannel:
-    """Connections between the chief and the other processes.
-
-    Args:
-        sockets: In the chief the connections of all others; in another process the one to the chief.
-        is_chief: Whether this process is the chief.
-    """
+    """Connections between the chief and the other processes: those of all others, or the one to the chief."""
 
     def __init__(self, sockets: Sequence[socket.socket], *, is_chief: bool) -> None:
         self._sockets, self._is_chief = tuple(sockets), is_chief

@@ -19,15 +19,10 @@ EXAMPLE = '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type"
 
 @dataclass(frozen=True)
 class Cluster:
-    """The processes of a run, and the task of this one.
+    """The processes of a run, and the task of this one: its job, and the index within that.
 
     With `ps` (parameter servers) training is asynchronous: the chief coordinates and the workers compute.
-    Without, chief and workers train synchronously.
-
-    Attributes:
-        jobs: Addresses `host:port` of the tasks of each job: `chief`, `worker`, `ps`.
-        task: Job of this process.
-        index: Its index within its job.
+    Without, chief and workers train synchronously. `jobs` are the addresses `host:port` of the tasks of each.
     """
 
     jobs: Mapping[str, tuple[str, ...]]

@@ -35,8 +35,8 @@ def find_devices(devices: str | None, *, single: bool = False) -> list[str]:
             f"devices={devices!r} is invalid. Expected 'cpu:4' (four logical CPU devices) or 'gpu:0,1' (the "
             "GPUs with these indices)."
         )
-    found = _make_cpus(int(which)) if kind == "cpu" else _take_gpus(devices)
-    return [device.name for device in found]
+    logical = _make_cpus(int(which)) if kind == "cpu" else _take_gpus(devices)
+    return [device.name for device in logical]
 
 
 def select_gpus(devices: str | None) -> int:

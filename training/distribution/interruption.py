@@ -67,12 +67,9 @@ def restore_signal_handlers() -> None:
 
 
 class Interruption:
-    """Records the first signal within the block; a second one has its usual effect.
+    """Records the first signal within the block in `received`; a second one has its usual effect.
 
     Only the main thread can set signal handlers; in other threads nothing is recorded.
-
-    Attributes:
-        received: The signal, or None.
     """
 
     def __init__(self) -> None:

@@ -39,8 +39,7 @@ class ProcessGroup:
 
     Args:
         tasks: Tasks to run.
-        output: Receives the lines of all tasks, prefixed with `[name] `.
-        color: Whether the names are coloured.
+        output: Receives the lines of all tasks, prefixed with `[name] `, coloured with `color`.
         grace_s: Time to stop after a failure, and for servers at the end, s.
         stop_timeout_s: Time to stop after a signal, s; a validation may have to finish first.
         cause_timeout_s: Time to wait for the failure of a task that another one reported as lost, s.
@@ -108,7 +107,6 @@ class ProcessGroup:
         return [process for process in self._running() if not process.server]
 
     def _record_ended(self) -> None:
-        """Records ended tasks and the first failure."""
         ended = [process for process in self._running() if process.poll()]
         for process in ended:
             if process.pipe is not None:

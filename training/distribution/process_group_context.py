@@ -33,7 +33,6 @@ class ProcessGroupContext:
     them at the same point.
 
     Attributes:
-        strategy: The distribution strategy.
         coordinator: Schedules the steps of asynchronous training; otherwise None.
         workers: Number of processes that compute gradients.
         is_chief: Whether this process writes, validates and selects weights.

@@ -51,15 +51,10 @@ class PrefixedLines:
 
 
 class TaskProcess:
-    """A started task in its own process group. Linux kills it when its parent dies.
+    """A started task in its own process group; `prefix` begins each line. Linux kills it with its parent.
 
-    Args:
-        task: Task to start. The parent must have one thread: some code runs between fork and exec.
-        prefix: Prefix of each line of its output.
-
-    Attributes:
-        stop_requested: Whether it was asked to stop.
-        pipe: File descriptor of its output; None after its end.
+    The parent must have one thread: some code runs between fork and exec. `pipe` is the file descriptor of
+    the output, None after its end.
 
     Raises:
         OSError: If it cannot be started.

@@ -77,10 +77,7 @@ def announce_end(group: ProcessGroupContext | None) -> None:
 def train_as_member(group: ProcessGroupContext, local: ExperimentConfig, clock: Clock) -> None:
     """Trains the experiment of the chief until the chief has finished; writes no run and no model.
 
-    Args:
-        group: The connected processes.
-        local: Where this process has data and weights.
-        clock: Monotonic time, s.
+    `local` says where this process has data and weights.
 
     Raises:
         PeerLostError: If the chief ends without having finished.

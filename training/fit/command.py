@@ -540,16 +540,16 @@ def _choose_encoder(
         resources = replace(resources, encoder=name)
     if len(names) == 1 or len(durations) == 1:
         return resources, []
-    lines, left_out = [], names
+    lines, ignored = [], names
     if durations:
         compared, needed = keep_compared(durations, options.minutes)
-        left_out = [name for name in durations if name not in compared]
+        ignored = [name for name in durations if name not in compared]
         if compared:
             comparison = _compare(options, profiled, split, resources, compared, load_weights)
             resources, lines = replace(resources, encoder=comparison.chosen), [*comparison.to_lines()]
-    if left_out:
+    if ignored:
         why = f"--minutes {math.ceil(needed)}" if split.heads > 1 else "three defective and three good parts"
-        text = f"{', '.join(left_out)} not compared, which would need at least {why}"
+        text = f"{', '.join(ignored)} not compared, which would need at least {why}"
         lines.append(format_line("encoder", text if lines else f"{name}, the first one; {text}"))
     print_lines(*lines)
     return resources, lines

@@ -64,8 +64,6 @@ class DatasetProfile:
     """Facts about a data set.
 
     Attributes:
-        classes: Class names, `good` first.
-        counts: Images of each class.
         masks, boxes, labels: Defective images by kind of annotation.
         groups: Number of parts.
         height, width: Median size, px.
@@ -168,8 +166,8 @@ def store_checks(profiled: ProfiledDataset, known: CheckCache) -> None:
         depth, small = photograph.bit_depth, photograph.thumbnail
         if photograph.defect_px is None or small is None or depth is None or item.digests is None:
             continue
-        found = photograph.defect_px, photograph.digest, photograph.webp, small, depth, photograph.blank
-        known.store(state, CheckResult(shape, item.digests, *found))
+        measured = photograph.defect_px, photograph.digest, photograph.webp, small, depth, photograph.blank
+        known.store(state, CheckResult(shape, item.digests, *measured))
     known.save(parents=True)
 
 

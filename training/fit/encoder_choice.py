@@ -39,11 +39,9 @@ class ComparedEncoder:
 
 @dataclass(frozen=True)
 class EncoderComparison:
-    """Encoders with heads that were trained on the same photographs and folds for the same time.
+    """Encoders with heads that were trained on the same photographs and folds for the same `share_s`, s.
 
-    Attributes:
-        share_s: Time for each encoder, s.
-        photographs, defective: Number of photographs, and of defective ones.
+    `defective` of the `photographs` have a defect.
     """
 
     encoders: tuple[ComparedEncoder, ...]
@@ -115,7 +113,7 @@ def _fixed_s(durations_ms: Collection[float]) -> float:
 def keep_compared(durations: Mapping[str, float], minutes: float) -> tuple[dict[str, float], float]:
     """Returns the encoders, with their durations, that can be compared, and the minutes needed for all.
 
-    The slowest ones are left out until the time suffices; none can be compared if only one would remain.
+    The slowest ones are ignored until the time suffices; none can be compared if only one would remain.
     """
     kept = dict(sorted(durations.items(), key=lambda one: one[1]))
     while kept and minutes < minutes_needed(kept.values()):
@@ -125,12 +123,9 @@ def keep_compared(durations: Mapping[str, float], minutes: float) -> tuple[dict[
 
 
 def choose_encoder(names: Sequence[str], max_ms: float, measure: Callable[[str], float]) -> tuple[str, str]:
-    """Returns the first network whose prediction of a photograph takes at most `max_ms`, and a message.
+    """Returns the first of `names` that predicts a photograph within `max_ms`, and a message.
 
-    Args:
-        names: Networks, the best one first.
-        max_ms: Limit, ms.
-        measure: Returns the duration with a network, ms.
+    `measure` returns the duration with a network, ms.
 
     Raises:
         ConfigError: If the limit is not above 0, or all of them take longer.

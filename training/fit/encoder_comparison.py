@@ -41,17 +41,9 @@ def measure_average_precision(
     clock: Clock,
     load_weights: LoadPretrained,
 ) -> tuple[float, int]:
-    """Trains the heads of an experiment for a short time, in a temporary folder.
+    """Trains the heads of an experiment on items with folds, at most `share_s`, s, in a temporary folder.
 
-    Returns:
-        The out-of-fold AP, and the number of steps.
-
-    Args:
-        config: The experiment, with one head for each fold.
-        items: The photographs, with their folds.
-        share_s: Time limit, s.
-        clock: Monotonic time, s.
-        load_weights: Loads the encoder's weights.
+    Returns the out-of-fold AP, and the number of steps.
 
     Raises:
         RunInterruptedError: After SIGTERM or SIGINT.

@@ -66,11 +66,10 @@ ENCODER_STAGE: ExperimentSettings = {
 
 @dataclass(frozen=True)
 class ExperimentChoice:
-    """The chosen experiment, without the lengths of its stages.
+    """The chosen experiment, without the lengths of its stages, and a sentence about each topic.
 
     Attributes:
         settings: Settings as in an experiment file.
-        reasons: A sentence about each topic.
         shares: Share of the steps of each stage.
         area: Pixels of the network's input.
         rotations: Number of rotations of a training photograph by right angles, with the one by 0°.
@@ -96,7 +95,6 @@ class Resources:
     Attributes:
         encoder_weights: `encoder_weights` of the experiment; None without an encoder.
         no_encoder: Why there is no encoder; otherwise empty.
-        encoder: Name of the encoder.
         replicas: Replicas of the network, which divide the batch: one on each GPU.
     """
 
@@ -109,13 +107,7 @@ class Resources:
 
 @dataclass(frozen=True)
 class _Conditions:
-    """What the choice depends on.
-
-    Attributes:
-        training_defects: Number of defective training images.
-        validated: Whether there are defects to validate.
-        heads: Number of heads, each for a fold; without heads the network has only a memory of good surface.
-    """
+    """What the choice depends on. Each of the `heads` is for a fold; without, there is only a memory."""
 
     profile: DatasetProfile
     resources: Resources
@@ -193,7 +185,6 @@ def choose_experiment(
 
 
 def _fixed_settings(known: _Conditions) -> ExperimentSettings:
-    """Settings that the data set does not change."""
     weights = known.resources.encoder_weights
     return {
         "seed": SEED,

@@ -48,8 +48,7 @@ class DatasetSplit:
         good, defective: Images in train, val and test.
         evaluated: The split that the finished model is evaluated on.
         reasons: Reasons for the split, and the reliability of metrics on it.
-        folds: Number of folds of the training images; 1 without folds.
-        heads: Number of heads of the network; 0 for a memory of good surface.
+        folds, heads: Numbers of the network: 1 fold without folds, no head for a memory of good surface.
     """
 
     dataset: Dataset

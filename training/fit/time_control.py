@@ -53,7 +53,8 @@ class TimeControl(ScheduleControl):
     """Ends a training on time, and advances the schedules so that they then are at their end.
 
     The position in the schedule of a stage is the number of completed steps, or the elapsed share of its time
-    if that is ahead. A machine that is fast enough takes all steps, each at its own position.
+    if that is ahead. A machine that is fast enough takes all steps, each at its own position. `taken` are the
+    completed steps of each stage.
 
     Args:
         steps: Planned steps of each stage, in order.
@@ -62,9 +63,6 @@ class TimeControl(ScheduleControl):
         min_steps: Steps of each stage that are taken even if the time is over.
         agree: Returns the number of the chief in all processes of a cluster: they then follow its clock and
             its `ends_at`. None for a single process.
-
-    Attributes:
-        taken: Completed steps of each stage.
     """
 
     saves_time = True
@@ -175,10 +173,8 @@ def _clock_of_chief(clock: Clock, agree: Callable[[float], float]) -> Clock:
 def needed_s(forward_s: float, batch_size: int, encoded: int | None) -> float:
     """Returns the estimated duration of a training with `MIN_STEPS` steps, s.
 
-    Args:
-        forward_s: Duration of a forward pass of one photograph, s.
-        batch_size: Photographs of a step.
-        encoded: Photographs whose features are computed once; None without cached features.
+    `forward_s` is that of a forward pass of one photograph, s. The features of `encoded` photographs are
+    computed once; None without cached features.
     """
     cost = STEP_COST if encoded is None else CACHED_STEP_COST
     return forward_s * ((encoded or 0) + MIN_STEPS * batch_size * cost)
@@ -189,12 +185,8 @@ def largest_area_in_time(
 ) -> int:
     """Returns the area of the input for which the time is sufficient, px.
 
-    Args:
-        area: Area for which `scaled_s` was estimated, px.
-        left_s: Time left, s.
-        fixed_s: Time that is kept whatever the area, s.
-        scaled_s: Duration of all other work with `area`, s; it is proportional to the area.
-        tolerance: Share of `scaled_s` that may be missing before the area becomes smaller.
+    Work of `fixed_s` does not depend on the area, work of `scaled_s` at `area` is proportional to it. A share
+    `tolerance` of `scaled_s` may be missing before the area becomes smaller.
     """
     share = (left_s - fixed_s) / scaled_s
     return area if 1 - tolerance <= share < 1 else int(area * share)

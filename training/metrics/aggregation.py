@@ -54,12 +54,9 @@ class AggregatedRun:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Several joined runs.
+    """Several joined runs: `folds` sets of images, each with `seeds` runs.
 
     Attributes:
-        classes: Names of the classes, the good one first.
-        folds: Number of sets of images.
-        seeds: Number of runs per set.
         pooled: For each seed the evaluation of all folds together, without intervals.
         figures: Mean and deviation of the pooled metrics, over the seeds.
         metrics_over_runs: Mean and deviation of the metrics of single runs, over all runs.

@@ -60,7 +60,7 @@ class RunComparison:
     """Two runs on the images that both were evaluated on.
 
     Attributes:
-        left_out: Number of images that only one run has.
+        ignored: Number of images that only one run has.
         first_right: Images that only the first run labels correctly.
         both_wrong: Number of images that neither run labels correctly.
         reviews: Number of images for review of the first and of the second run.
@@ -70,7 +70,7 @@ class RunComparison:
     first: Path
     second: Path
     photographs: int
-    left_out: int
+    ignored: int
     differences: Mapping[str, MetricDifference]
     first_right: tuple[str, ...]
     second_right: tuple[str, ...]
@@ -81,8 +81,8 @@ class RunComparison:
     @property
     def verdict(self) -> Verdict:
         """Verdict on the second run by significant differences; `worse` if any of them is worse."""
-        found = [second for second, _ in self._beyond_chance()]
-        return "not worse" if not found else "better" if all(found) else "worse"
+        second_better = [second for second, _ in self._beyond_chance()]
+        return "not worse" if not second_better else "better" if all(second_better) else "worse"
 
     def conclusion(self) -> tuple[str, ...]:
         """Returns the conclusion, in sentences."""
@@ -130,7 +130,7 @@ def compare_evaluations(one: EvaluatedRun, other: EvaluatedRun) -> RunComparison
         first=first,
         second=second,
         photographs=len(pairs),
-        left_out=len(one.results) + len(other.results) - 2 * len(pairs),
+        ignored=len(one.results) + len(other.results) - 2 * len(pairs),
         differences=_subtract(before, after, one.classes),
         first_right=first_right,
         second_right=second_right,

@@ -29,11 +29,10 @@ Parts = Sequence[tuple[Predictor, Sequence[DataSetItem]]]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result of `evaluate`.
+    """The result of `evaluate`, one per image, in the order of the parts and their items.
 
     Attributes:
         classes: Names of the model's classes, the good one first.
-        results: One per image, in the order of the parts and their items.
         mask_scores: Histograms of the mask scores of all images whose defect pixels are known.
         defect_rate: Share of defective images for which the score is a probability; None if it is not
             calibrated, or this is unknown.

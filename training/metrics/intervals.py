@@ -72,10 +72,9 @@ def bootstrap_intervals(
 
 
 def draw_resamples(groups: Sequence[str], *, resamples: int, seed: int) -> Iterator[Floats]:
-    """Draws groups with replacement, as many as there are.
+    """Draws groups with replacement, as many as there are; yields the weights of the images, [b, N].
 
-    Yields:
-        Weight of each image, [b, N]; the sum of all b is `resamples`. Nothing with fewer than `MIN_GROUPS`.
+    The sum of all b is `resamples`. Nothing is drawn with fewer than `MIN_GROUPS`.
     """
     names, places = np.unique(np.asarray(groups, dtype=str), return_inverse=True)
     count = len(names)

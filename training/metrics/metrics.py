@@ -1,8 +1,4 @@
-"""All metrics of an evaluation.
-
-An undefined metric (such as the average precision without a defective image) is None, which becomes `null` in
-JSON.
-"""
+"""All metrics of an evaluation. Undefined ones, such as the AP without a defective image, are None."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -39,8 +35,7 @@ class ClassMetrics:
         false_negatives: Images of the class that are called good.
         recall: Share of its images at or above the threshold, with any predicted class.
         accuracy: Share of them with the correct class.
-        pixels: Pooled over its images whose defect pixels are known; without good images.
-        pixel_images: Number of these images.
+        pixels: Pooled over its `pixel_images`, whose defect pixels are known; without good images.
     """
 
     name: str
@@ -147,7 +142,6 @@ class Metrics:
 
 
 def _flatten_pixels(metrics: dict[str, Any]) -> dict[str, Any]:
-    """Replaces pixel counts by their metrics."""
     pixels = metrics.pop("pixels")
     return {
         **metrics,

@@ -140,7 +140,6 @@ def _describe_missing(metrics: Metrics, results: Sequence[PhotographResult]) -> 
 
 
 def _margin(metrics: Metrics) -> float:
-    """See `MIN_MARGIN`."""
     return 1 - metrics.false_negatives / metrics.defective - _not_passed(metrics) / metrics.good
 
 

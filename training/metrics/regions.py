@@ -62,11 +62,8 @@ class Overlap:
 class RegionSize:
     """The true regions of one size bin; `below_px` is None for the last one.
 
-    Attributes:
-        found: Number of those that are found.
-        mean_overlap: Mean covered share of a region.
-        mean_outside: Mean covered share of the photograph of a region, outside all true regions: the overlap
-            to expect by chance.
+    `mean_overlap` is the mean covered share of a region, `mean_outside` that of its photograph outside all
+    true regions: the overlap to expect by chance.
     """
 
     from_px: int
@@ -88,12 +85,7 @@ class RegionSize:
 
 @dataclass(frozen=True)
 class TrueRegions:
-    """The regions of one true mask.
-
-    Attributes:
-        pixels: Flat indices [P] of the defect pixels in the mask.
-        numbers: Region of each of them [P], an index of `areas_px` [R].
-    """
+    """The regions of one true mask: flat indices [P] of its defect pixels, their `numbers` [P], areas [R]."""
 
     pixels: NDArray[np.intp]
     numbers: NDArray[np.intp]
@@ -145,9 +137,9 @@ def measure_class_overlaps(
     overlaps, outside = [], _count_outside(class_mask, true_classes)
     for number in np.unique(true_classes[true_classes > 0]).tolist():
         regions = find_true_regions((true_classes == number).view(np.uint8))
-        found = class_mask.ravel()[regions.pixels]
+        predicted = class_mask.ravel()[regions.pixels]
         counts = np.zeros((len(regions.areas_px), 256), np.int64)
-        np.add.at(counts, (regions.numbers, found), 1)
+        np.add.at(counts, (regions.numbers, predicted), 1)
         for area_px, (missed_px, *by_class) in zip(regions.areas_px.tolist(), counts.tolist(), strict=True):
             covered_px = area_px - missed_px
             found_class = 1 + int(np.argmax(by_class)) if covered_px else 0
@@ -157,23 +149,22 @@ def measure_class_overlaps(
 
 def false_region_classes(class_mask: NDArray[np.uint8], truth: NDArray[np.uint8] | None) -> tuple[int, ...]:
     """Returns the class of each predicted region [H, W] without a true defect pixel."""
-    found = []
+    false_classes = []
     for number in np.unique(class_mask[class_mask > 0]).tolist():
         regions = find_true_regions((class_mask == number).view(np.uint8))
         hit = np.zeros(len(regions.areas_px), np.bool_)
         if truth is not None:
             hit[regions.numbers[truth.ravel()[regions.pixels] != 0]] = True
-        found += [number] * int(np.count_nonzero(~hit))
-    return tuple(found)
+        false_classes += [number] * int(np.count_nonzero(~hit))
+    return tuple(false_classes)
 
 
 @dataclass(frozen=True)
 class RegionClasses:
-    """Confusion of region classes.
+    """Confusion of region classes: true regions by true class (row) and predicted class (column).
 
-    Attributes:
-        confusion: True regions by true class (row) and predicted class (column), without the good class. The
-            last column holds regions that were not found, the last row predicted regions without a defect.
+    The good class is omitted. The last column holds regions that were not found, the last row predicted
+    regions without a defect.
     """
 
     confusion: tuple[tuple[int, ...], ...]

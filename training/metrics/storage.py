@@ -141,7 +141,6 @@ def _digest(path: Path) -> str:
 def _with_regions(
     results: Sequence[PhotographResult], listed: NDArray[np.int64], alarms: NDArray[np.int64]
 ) -> tuple[PhotographResult, ...]:
-    """The results with their regions."""
     if listed.shape[1:] != (OVERLAP_COLUMNS,):
         raise ValueError(f"its overlaps have the shape {listed.shape}; expected {OVERLAP_COLUMNS} columns")
     overlaps: list[list[Overlap]] = [[] for _ in results]

@@ -248,7 +248,6 @@ def _place(
     review: float | None,
     notes: tuple[str, ...],
 ) -> ScoreThresholds:
-    """Both thresholds as scores."""
     threshold = place_score(scored, calibration, cut)
     lower = None if review is None else place_score(scored, calibration, review)
     if lower is not None and lower >= threshold:

@@ -36,11 +36,9 @@ CERTAIN = 1e-7
 
 @dataclass(frozen=True)
 class Validation:
-    """The result of one pass over the validation images.
+    """The result of one pass over the validation images: `scores` [N], with the current calibration.
 
-    Attributes:
-        scores: Image scores [N], with the current calibration.
-        selection_pixels: Histograms of the images that the mask threshold is chosen on; None for `pixels`.
+    The mask threshold is chosen on the images of `selection_pixels`; None for `pixels`.
     """
 
     photographs: ScoredPhotographs
@@ -86,10 +84,8 @@ class Validation:
 class Validator:
     """Runs the model over the validation images, with the code of inference.
 
-    Attributes:
-        predictor: The first predictor.
-        images: Its images; `synthetic` ones, which then select the weights, if all of them are good.
-        has_synthetic: Whether these have synthetic defects.
+    `predictor` is the first one, `images` are its images: `synthetic` ones, which then select the weights, if
+    all of them are good.
     """
 
     def __init__(

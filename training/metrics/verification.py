@@ -93,8 +93,8 @@ def _number(metrics: ValidationMetrics) -> str:
     return "–" if metrics.average_precision is None else f"{metrics.average_precision:.4f}"
 
 
-def _loss(found: Verification) -> float:
-    return (found.before.average_precision or 0.0) - (found.after.average_precision or 0.0)
+def _loss(measured: Verification) -> float:
+    return (measured.before.average_precision or 0.0) - (measured.after.average_precision or 0.0)
 
 
 def _explain(name: str, measured: Verification) -> str:

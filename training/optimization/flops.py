@@ -42,17 +42,11 @@ class Workload:
 def count_step_flops(
     network: SegDecNet, stage: Stage, images: Sequence[int], *, encoded: bool = False
 ) -> int:
-    """Counts the FLOPs of a training step, by convention, independently of the device.
+    """Counts the FLOPs of a training step for a global batch `images` [B, H, W, C], on any device.
 
     Counts the products of convolutions and dense layers for every output, also at the border; a product and
     its addition are two FLOPs. Frozen parts count once, trained parts three times, even first layers, which
-    need no gradient of the input.
-
-    Args:
-        network: The network in training.
-        stage: Parts that run and are trained.
-        images: Shape [B, H, W, C] of the global batch.
-        encoded: Whether the step gets features instead of images.
+    need no gradient of the input. `encoded` steps get features instead of images.
     """
     image = keras.KerasTensor(images)
     segmented = network.segmentation.compute_output_spec(image)

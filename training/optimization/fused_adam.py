@@ -8,9 +8,7 @@ import tensorflow as tf
 
 @keras.saving.register_keras_serializable(package="segdec")
 class FusedAdam(keras.optimizers.Adam):
-    """Keras' Adam with TensorFlow's fused kernel and the same state.
-
-    Keras uses about twenty operations per variable and replica.
+    """Keras' Adam with TensorFlow's fused kernel and the same state; Keras uses twenty operations a variable.
 
     Reference: Kingma and Ba, "Adam: a method for stochastic optimization", 2015.
     """

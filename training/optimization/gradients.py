@@ -21,12 +21,8 @@ def replica_gradients(
 ) -> tuple[list[tf.Tensor], Losses]:
     """Differentiates the loss of this replica's images; returns its gradients and losses.
 
-    Args:
-        summed_losses: Returns the summed losses of a batch.
-        variables: Variables of the gradients.
-        batch: The replica's images.
-        parts: Number of equal parts that are processed one after the other.
-        scale: Loss scale for float16; it is removed from the gradients.
+    The batch is processed in `parts` equal parts, one after the other. A loss `scale`, for float16, is
+    removed from the gradients.
     """
     gradients: list[tf.Tensor] = []
     losses: Losses = {}

@@ -54,17 +54,10 @@ def focal_entropy(
 
 
 def dice_loss(mask_logits: tf.Tensor, target: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
-    """Returns one minus the smoothed soft Dice coefficient of each image, over pixels with a weight above 0.
+    """Returns one minus the smoothed soft Dice coefficient of each image [B], 0…1; 0 if its mask is unknown.
 
-    Source: Milletari et al., "V-Net", 2016.
-
-    Args:
-        mask_logits: [B, h, w, M]; all masks count together.
-        target: [B, h, w, M], 0…1.
-        weight: [B, h, w, 1].
-
-    Returns:
-        [B], 0…1; 0 for an image with an unknown mask.
+    Logits and target are [B, h, w, M]; all M masks count together, over pixels with a `weight` [B, h, w, 1]
+    above 0. Source: Milletari et al., "V-Net", 2016.
     """
     counted = tf.cast(weight > 0, mask_logits.dtype)
     predicted = tf.sigmoid(mask_logits) * counted
@@ -78,14 +71,8 @@ def select_likeliest_mask(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Keeps at each pixel only the mask with the largest logit, for images with a defect of unknown class.
 
-    Args:
-        logits: [B, h, w, M].
-        target: [B, h, w, M], equal for all classes of such images.
-        labels: [B], `ANY_DEFECT` for such images.
-
-    Returns:
-        Logits and target of the same shape. The other masks of such an image get target 0 and a constant
-        logit with practically no loss and no gradient.
+    Their label [B] is `ANY_DEFECT`, and their target [B, h, w, M] is equal for all classes. The other masks
+    of such an image get target 0 and a constant logit with practically no loss and no gradient.
     """
     unknown = (labels == ANY_DEFECT)[:, None, None, None]
     largest = tf.one_hot(tf.argmax(logits, axis=-1), logits.shape[-1], on_value=True, off_value=False)

@@ -192,10 +192,7 @@ def _not_published(name: str, row: Encoder, path: Path, digest: str) -> ConfigEr
 
 
 def fetch_weights(name: str) -> Path:
-    """Downloads the published weights of an encoder that no package has, unless they are present.
-
-    Returns:
-        The file.
+    """Downloads the published weights of an encoder that no package has, unless present; returns the file.
 
     Raises:
         ConfigError: If they cannot be downloaded.
@@ -223,7 +220,6 @@ def install_command(name: str) -> str:
 
 
 def _keras_cache() -> Path:
-    """Folder of the weights that Keras downloads."""
     user = os.path.expanduser("~")  # noqa: PTH111 - Path fails without a home
     default = os.path.join(user if os.access(user, os.W_OK) else "/tmp", ".keras")  # noqa: PTH118
     home = os.path.expanduser(os.environ.get("KERAS_HOME", default))  # noqa: PTH111
@@ -272,9 +268,9 @@ def _load_state_dict(path: Path, row: Encoder, whole: keras.Model, used: keras.M
         (reason, *_) = str(error).split(" Expected")
         return reason.removesuffix(".")
     shapes = state_dict_shapes(**row.arguments)
-    found = {name: tensor.shape for name, tensor in tensors.items()}
+    stored = {name: tensor.shape for name, tensor in tensors.items()}
     needed = {name: shape for name, shape in shapes.items() if name != UNUSED}
-    if problem := _describe_misfit(found, shapes, needed):
+    if problem := _describe_misfit(stored, shapes, needed):
         return problem
     set_vision_transformer(whole, tensors)
     return _describe_not_finite(used)
@@ -289,10 +285,10 @@ def _load_weights(path: Path, row: Encoder, whole: keras.Model, used: keras.Mode
     models: tuple[keras.Model, ...] = (whole, used)
     try:
         if path.name.endswith(".weights.h5"):
-            found, complete = _read_shapes(path), _shapes_of(whole)
-            if problem := _describe_misfit(found, complete, _shapes_of(used)):
+            stored, complete = _read_shapes(path), _shapes_of(whole)
+            if problem := _describe_misfit(stored, complete, _shapes_of(used)):
                 return problem
-            models = (whole if found == complete else used,)
+            models = (whole if stored == complete else used,)
         _load_first(path, models)
     except Exception as error:  # damaged files raise various types
         (reason, *_) = str(error).strip().splitlines() or [repr(error)]
@@ -317,14 +313,14 @@ def _load_first(path: Path, models: Sequence[keras.Model]) -> None:
                 raise
 
 
-def _describe_misfit(found: Shapes, complete: Shapes, used: Shapes) -> str | None:
+def _describe_misfit(stored: Shapes, complete: Shapes, used: Shapes) -> str | None:
     """Compares the shapes of a file, by path, with those of the whole network and of its used layers."""
-    for place, shape in found.items():
+    for place, shape in stored.items():
         if place not in complete:
             return f"it contains {place} {list(shape)}, which this network does not have"
         if shape != complete[place]:
             return f"{place} is {list(shape)}, expected {list(complete[place])}"
-    missing = sorted(used.keys() - found.keys())
+    missing = sorted(used.keys() - stored.keys())
     return f"it lacks {missing[0]} {list(used[missing[0]])}" if missing else None
 
 
@@ -336,7 +332,6 @@ def _shapes_of(model: keras.Model) -> Shapes:
 
 
 def _read_shapes(path: Path) -> Shapes:
-    """Returns the shape of each array in an HDF5 file by its path."""
     shapes: Shapes = {}
 
     def add(place: str, item: Any) -> None:

@@ -30,19 +30,11 @@ def build_step(
     *,
     multi_process: bool = False,
 ) -> Callable[..., Losses]:
-    """Compiles the step of one stage.
+    """Compiles the step of one stage, which changes `state`.
 
     Summed losses, their gradients and the number of images are added over the replicas in one reduction, and
-    divided by the global number of images.
-
-    With a loss scale, a step whose gradient overflows on any replica changes only the scale.
-
-    Args:
-        strategy: Strategy of the run.
-        state: State of the training; each step changes it.
-        stage: Parts that the step trains.
-        config: The experiment.
-        multi_process: Whether several processes run the step and exchange stop requests.
+    divided by the global number of images. With a loss scale, a step whose gradient overflows on any replica
+    changes only the scale.
 
     Returns:
         A function: distributed batch → numbers of the global batch: `loss` and its terms, `gradient_norm`

@@ -83,11 +83,11 @@ def _read_archive(file: io.BytesIO) -> dict[str, Array]:
         (pickled,) = (name for name in archive.namelist() if name.endswith("/data.pkl"))
         tensors = _Unpickler(io.BytesIO(archive.read(pickled))).load()
         folder = pickled.removesuffix(".pkl")
-        found = {}
+        arrays = {}
         for name, tensor in tensors.items():
             content = archive.read(f"{folder}/{tensor.storage.key}")
-            found[name] = _array(tensor, np.frombuffer(content, tensor.storage.dtype))
-        return found
+            arrays[name] = _array(tensor, np.frombuffer(content, tensor.storage.dtype))
+        return arrays
 
 
 def _read_before_1_6(file: io.BytesIO) -> dict[str, Array]:

@@ -21,9 +21,7 @@ class TrainState:
     """Everything that a step changes; its variables belong to the strategy of their scope.
 
     Attributes:
-        network: The network in training.
         optimizers: Optimisers by stage, each built on the variables that its stage trains.
-        ema: Averages of the weights.
         step: Number of steps taken in the current stage.
         loss_scale: Loss scale of a float16 network, otherwise None.
         schedule_offset: Added to `step` for the learning rate; None = 0. It is not saved in checkpoints.

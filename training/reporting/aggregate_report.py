@@ -101,12 +101,12 @@ def write_aggregate_report(path: Path, aggregate: Aggregate) -> None:
 
 def _figures_table(aggregate: Aggregate) -> list[tuple[str, str, str]]:
     """Title, value and interval of each of `FIGURE_NAMES` that these runs have."""
-    left_out = [] if "reviews" in run_columns(aggregate) else list(REVIEWS)
-    left_out += [] if _is_calibrated(aggregate) else list(BEFORE)
+    omitted = [] if "reviews" in run_columns(aggregate) else list(REVIEWS)
+    omitted += [] if _is_calibrated(aggregate) else list(BEFORE)
     return [
         (title, format_spread(aggregate.figures[name], name), format_interval(aggregate.intervals.get(name)))
         for name, title in FIGURE_NAMES.items()
-        if name not in left_out
+        if name not in omitted
     ]
 
 
@@ -128,7 +128,6 @@ def _is_calibrated(aggregate: Aggregate) -> bool:
 
 
 def _describe_aggregate(aggregate: Aggregate) -> str:
-    """The result in one sentence."""
     if aggregate.seeds == 1:
         return describe(aggregate.pooled[0])
     wrong = [len(pool.errors()) for pool in aggregate.pooled]
@@ -196,7 +195,6 @@ def _format_value(value: float | None, name: str) -> str:
 
 
 def _draw_charts(aggregate: Aggregate) -> list[tuple[str, Markup]]:
-    """Title and SVG of each chart that is defined for these runs."""
     pooled = [LabelledScores.from_results(pool.results) for pool in aggregate.pooled if pool.results]
     # A single fold is its own pool: draw its runs once.
     several = [run for run in aggregate.runs if run.results and aggregate.folds > 1]
@@ -206,11 +204,11 @@ def _draw_charts(aggregate: Aggregate) -> list[tuple[str, Markup]]:
 
 
 def _draw_reliability(aggregate: Aggregate) -> list[tuple[str, Markup]]:
-    found = [each for pool in aggregate.pooled if (each := pool.reliability())]
-    if not found:
+    reliabilities = [each for pool in aggregate.pooled if (each := pool.reliability())]
+    if not reliabilities:
         return []
     before = aggregate.pooled[0].reliability(calibrated=False) if aggregate.seeds == 1 else None
-    return [("Reliability", reliability_chart(found, before))]
+    return [("Reliability", reliability_chart(reliabilities, before))]
 
 
 def list_mistakes(aggregate: Aggregate) -> list[Mistake]:

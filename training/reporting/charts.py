@@ -78,9 +78,9 @@ def curve_charts(
         roc_axes.plot(false_rate, true_rate, **style)
     if threshold is not None:
         detected, defective = pooled[0].scores >= threshold, pooled[0].defective
-        found = float(detected[defective].mean())
-        _mark(axes, "precision-recall", found, float(defective[detected].mean()) if detected.any() else None)
-        _mark(roc_axes, "roc", float(detected[~defective].mean()), found)
+        recall = float(detected[defective].mean())
+        _mark(axes, "precision-recall", recall, float(defective[detected].mean()) if detected.any() else None)
+        _mark(roc_axes, "roc", float(detected[~defective].mean()), recall)
     for each in (axes, roc_axes):
         _unit_square(each)
     return [

@@ -48,12 +48,9 @@ class CardPicture:
 
 @dataclass(frozen=True)
 class Card:
-    """One image of the gallery.
+    """One image of the gallery; `size` is that of the image as text, `shape` is `wide`, `tall` or `square`.
 
-    Attributes:
-        shape: `wide`, `tall` or `square`, for the layout of the pictures.
-        size: Size of the image as text.
-        unmasked: Kind of annotation (box, label) if the defect pixels are unknown; otherwise empty.
+    `unmasked` is the kind of annotation (box, label) if the defect pixels are unknown; otherwise empty.
     """
 
     result: PhotographResult

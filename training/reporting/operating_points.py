@@ -47,13 +47,9 @@ class OperatingPointTable:
     def of(
         cls, points: Sequence[OperatingPoint], chosen_by: str, run: Path, *, review: bool = False
     ) -> "OperatingPointTable":
-        """Describes the points of the run in this folder; empty without points.
+        """Describes the points of the run in this folder, the threshold in use first; empty without points.
 
-        Args:
-            points: The threshold in use, then the others.
-            chosen_by: The images on which they were measured.
-            run: The run folder.
-            review: Whether the model has a review threshold, which the commands remove.
+        They were measured on the images `chosen_by`. With `review`, the commands remove the review threshold.
         """
         if not points:
             return cls()

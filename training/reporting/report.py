@@ -58,10 +58,10 @@ def write_report(
     history: Sequence[Mapping[str, Any]] | None = None,
     warnings: Sequence[str] = (),
 ) -> None:
-    """Writes `report.html`, atomically.
+    """Writes `report.html`, atomically, into the folder of the run.
 
     Args:
-        path: The file to write, in the folder of the run.
+        path: The file to write.
         title: Name of the run.
         facts: Properties to list: model, data set, split, thresholds.
         evaluation: What is reported.
@@ -131,14 +131,13 @@ def _rate(metrics: Metrics, name: str) -> str:
 
 
 def _reliability_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
-    found = evaluation.reliability()
-    if found is None:
+    reliability = evaluation.reliability()
+    if reliability is None:
         return []
-    return [("Reliability", reliability_chart([found], evaluation.reliability(calibrated=False)))]
+    return [("Reliability", reliability_chart([reliability], evaluation.reliability(calibrated=False)))]
 
 
 def _score_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
-    """Title and SVG of each chart that is defined for these images."""
     results, metrics = evaluation.results, evaluation.metrics
     if not results:
         return []

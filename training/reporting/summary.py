@@ -110,8 +110,8 @@ def list_doubts(metrics: Metrics) -> list[str]:
 def _describe_decisions(metrics: Metrics) -> Iterator[str]:
     sentences = []
     if metrics.defective:
-        found = metrics.defective - metrics.false_negatives - metrics.defective_reviews
-        sentences.append(f"The model finds {found} of {count_of(metrics.defective, 'defective photograph')}")
+        hits = metrics.defective - metrics.false_negatives - metrics.defective_reviews
+        sentences.append(f"The model finds {hits} of {count_of(metrics.defective, 'defective photograph')}")
     if metrics.good:
         passed = metrics.good - metrics.false_positives - (metrics.reviews - metrics.defective_reviews)
         sentences.append(f"{'' if sentences else 'The model '}passes {passed} of {metrics.good} good ones")
@@ -158,9 +158,9 @@ def _describe_classes(classes: Sequence[ClassMetrics]) -> Iterator[str]:
         )
     confused, most = max(((_confused(each), each) for _, each in seen), key=lambda pair: pair[0])
     if confused:
-        found, are = _found(most), "is" if confused == 1 else "are"
+        detected, are = _found(most), "is" if confused == 1 else "are"
         yield (
-            f"Of the {count_of(found, 'photograph')} of the class '{most.name}' that it finds, {confused} "
+            f"Of the {count_of(detected, 'photograph')} of the class '{most.name}' that it finds, {confused} "
             f"{are} given another class; see the table below."
         )
 

@@ -149,11 +149,11 @@ def _format_spread(aggregate: Aggregate, name: str, spread: MeanStd) -> str:
 
 def comparison_table(comparison: RunComparison) -> str:
     """Returns the metrics of both runs, their differences, disagreements and the conclusion."""
-    left_out = f" ({comparison.left_out} are in one alone)" if comparison.left_out else ""
+    ignored = f" ({comparison.ignored} are in one alone)" if comparison.ignored else ""
     lines = [
         f"A: {comparison.first}",
         f"B: {comparison.second}",
-        f"{comparison.photographs} photographs in both{left_out}.",
+        f"{comparison.photographs} photographs in both{ignored}.",
         "",
         f"  {'':<21}{'A':>9}{'B':>9}{'B − A':>10}   95 % interval over the items",
     ]

@@ -40,7 +40,7 @@ from training.optimization.initial import with_initial_sha256
 from training.retrain.comparison import compare_with_parent, describe_comparison, evaluate_parent
 from training.retrain.experiment import next_experiment, with_steps
 from training.retrain.lineage import Lineage, find_lineage
-from training.retrain.messages import describe_counts, describe_left_out
+from training.retrain.messages import describe_counts, describe_ignored
 from training.retrain.splitting import SHARES, TRAIN_SHARES, split_reviewed
 from training.run.folder import RunFolder
 from training.run.run_log import read_log
@@ -176,13 +176,13 @@ def _split(parent: RunFolder, config: ExperimentConfig) -> None:
     reviewed = {item.name for item in manifest.index(config.data.reviewed[-1]).items}
     former = {item.name: item for item in old.items}
     new = [item for item in both.items if item.name in reviewed - former.keys()]
-    found = _check(replace(both, items=tuple(new), problems=()), config, skip=config.data.skip_broken)
+    photographs = _check(replace(both, items=tuple(new), problems=()), config, skip=config.data.skip_broken)
     needs_masks = config.input.policy == "tile"
     shares = SHARES if parent.compared_split == "test" else TRAIN_SHARES
     checked = _check(old, config, skip=True)
-    split = split_reviewed(checked, found, shares=shares, seed=config.seed, needs_masks=needs_masks)
-    print_line("reviewed", describe_counts(found, split, len(reviewed) - len(new)))
-    for sentence in describe_left_out(split):
+    split = split_reviewed(checked, photographs, shares=shares, seed=config.seed, needs_masks=needs_masks)
+    print_line("reviewed", describe_counts(photographs, split, len(reviewed) - len(new)))
+    for sentence in describe_ignored(split):
         print_line("note", sentence)
     if "train" not in split.splits.values():
         raise DatasetError(
@@ -236,7 +236,6 @@ def _limit_time(
 def _train(
     config: ExperimentConfig, control: TimeControl | None, group: ProcessGroupContext | None
 ) -> RunFolder:
-    """Trains the remaining steps of the run."""
     trainer = Trainer(config, control=control, process_group=group)
     print(trainer.describe_start(), flush=True)
     try:

@@ -59,11 +59,11 @@ def compare_with_parent(parent: RunFolder, run: RunFolder) -> tuple[dict[str, Ru
     split = parent.compared_split
     tested = {line.name for line in read_split_lines(parent.splits) if SPLIT_WORDS[line.word][0] == split}
     held = {result.name for result in new.results} - tested
-    found = {
+    comparisons = {
         f"the former {split} photographs": _compare(old, new, tested),
         f"the new {split} photographs": _compare(old, new, held),
     }
-    by_set = {what: comparison for what, comparison in found.items() if comparison is not None}
+    by_set = {what: comparison for what, comparison in comparisons.items() if comparison is not None}
     return by_set, combine_verdicts([each.verdict for each in by_set.values()])
 
 

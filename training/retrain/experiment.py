@@ -17,15 +17,7 @@ MIN_STEPS = 5
 def next_experiment(
     parent: ExperimentConfig, run: Path, *, reviewed: Path, splits: Path, weights: Path
 ) -> ExperimentConfig:
-    """Returns the experiment of the next version, with a share of the parent's steps.
-
-    Args:
-        parent: Experiment of the parent run.
-        run: Folder of the new run.
-        reviewed: Folder of the reviewed images.
-        splits: Split file of the new run.
-        weights: Weights of the parent.
-    """
+    """Returns the experiment of the next version in the folder `run`, with a share of the parent's steps."""
     folders = (*(folder for folder in parent.data.reviewed if folder != reviewed), reviewed)
     steps = {
         stage: max(MIN_STEPS, round(STEPS_SHARE * number)) for stage, number in parent.stages.steps.items()

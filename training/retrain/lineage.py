@@ -61,13 +61,13 @@ def _find(run: RunFolder) -> Path:
     """The newest model in `models` that was exported from the run."""
     models = MODELS / run.path.resolve().name
     manifests = [path for path in (models / MANIFEST, *models.glob(f"*/{MANIFEST}")) if path.is_file()]
-    found = [path for path in manifests if _is_of(open_artifact(path.parent).manifest, run)]
-    if not found:
+    exported = [path for path in manifests if _is_of(open_artifact(path.parent).manifest, run)]
+    if not exported:
         raise ArtifactError(
             f"No model of the run {run.path} is in {models}. Give it with --parent MODEL, or export it: "
             f"python -m training export {run.path} MODEL."
         )
-    return max(found, key=lambda path: path.stat().st_mtime).parent
+    return max(exported, key=lambda path: path.stat().st_mtime).parent
 
 
 def _is_of(manifest: Manifest, run: RunFolder) -> bool:

@@ -9,10 +9,10 @@ from training.formatting import count_of
 from training.retrain.splitting import ReviewedSplit
 
 
-def describe_counts(found: Sequence[CheckedPhotograph], split: ReviewedSplit, known: int) -> str:
+def describe_counts(new: Sequence[CheckedPhotograph], split: ReviewedSplit, known: int) -> str:
     """Returns how many new images are in each split; the parent run already has `known` reviewed images."""
     counts = Counter(
-        (split.splits.get(photograph.item.name), photograph.item.label > 0) for photograph in found
+        (split.splits.get(photograph.item.name), photograph.item.label > 0) for photograph in new
     )
     uses = zip(SPLITS, ("to train", "to validate", "held back to test both networks"), strict=True)
     listed = ", ".join(
@@ -21,10 +21,10 @@ def describe_counts(found: Sequence[CheckedPhotograph], split: ReviewedSplit, kn
         if name == "train" or counts[name, False] + counts[name, True]
     )
     before = f"; {count_of(known, 'photograph')} the run has already" if known else ""
-    return f"{count_of(len(found), 'new photograph')}: {listed}{before}"
+    return f"{count_of(len(new), 'new photograph')}: {listed}{before}"
 
 
-def describe_left_out(split: ReviewedSplit) -> Iterator[str]:
+def describe_ignored(split: ReviewedSplit) -> Iterator[str]:
     """Yields which images join a related one, replace another, or are skipped, and why."""
     if split.related:
         yield f"{split.related} of them validate or test, as a related photograph does"

@@ -26,8 +26,8 @@ class CheckpointFolder:
 
     def newest_first(self) -> list[Path]:
         """Returns all checkpoints, the newest first."""
-        found = {_position(path): path for path in self.path.glob("ckpt-*") if _NAME.fullmatch(path.name)}
-        return [found[position] for position in sorted(found, reverse=True)]
+        checkpoints = (path for path in self.path.glob("ckpt-*") if _NAME.fullmatch(path.name))
+        return sorted(checkpoints, key=_position, reverse=True)
 
     def write(self, stage: int, step: int, fill: Callable[[Path], None]) -> Path:
         """Adds the checkpoint that `fill` writes into an empty folder, removes the oldest ones; returns it.

@@ -39,8 +39,7 @@ class RunState(tf.Module):
         clock: Monotonic time, s.
 
     Attributes:
-        stage: Index of the stage in `STAGES`.
-        step: Completed steps of that stage.
+        stage: Index of the stage in `STAGES`, of which `step` steps are completed.
         schedule: Of the restored checkpoint, for the control of the schedules; None if it has none.
         best: Validation key of the best weights of the stage so far; higher is better.
         best_weights: The best weights, in the order of `mutable_variables`.

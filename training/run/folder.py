@@ -29,7 +29,7 @@ from training.experiment_file import load_experiment, save_experiment
 from training.metrics.evaluation import Parts
 from training.run.disk_errors import explained_disk_errors
 from training.run.lock import lock_folder
-from training.run.records import RunResult, record_environment, record_left_out
+from training.run.records import RunResult, record_environment, record_ignored
 
 HDF5_MARGIN = 1 << 20
 """Upper limit of what a weights file needs in addition to its numbers, bytes."""
@@ -88,7 +88,7 @@ class RunFolder:
         with explained_disk_errors(folder.path):
             write_text_atomic(folder._config_path, save_experiment(config))  # changeable settings may differ
             record_environment(folder.path)
-            record_left_out(folder.path, data.left_out)
+            record_ignored(folder.path, data.ignored)
         return folder
 
     @classmethod

@@ -31,14 +31,7 @@ class Meter:
     """Shows the steps of one stage on stderr: a bar on a terminal, otherwise one line per validation.
 
     Metrics of a step stay on the device until they are read, so that the host does not wait at each step.
-
-    Args:
-        stage: Name of the stage.
-        batch_size: Images per step.
-        first: Completed steps; `step` counts on from there.
-        steps: Steps of the stage.
-        shown: Whether this process prints anything.
-        workload: Work of a step, to report FLOPs; None to omit them.
+    `step` counts on from the `first` completed ones, each of `batch_size` images.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ from training.formatting import count_of
 from training.metrics.thresholds import ScoredPhotographs
 
 ENVIRONMENT = "environment.json"
-LEFT_OUT_FILE = "left_out.txt"
+IGNORED_FILE = "left_out.txt"
 """Problems of the data set that the run skips, one per line."""
 
 ENCODERS_FILE = "encoders.txt"
@@ -55,10 +55,8 @@ class RunResult(Config):
     """The result of a training, without the weights.
 
     Attributes:
-        model: The model, with calibration and thresholds.
         validation: Metrics on the validation split.
-        chosen_by: The images that the thresholds were chosen on, as text.
-        scored: These images; None if unknown.
+        chosen_by: The images that the thresholds were chosen on, as text; `scored` are these, if known.
         operating_points: The score threshold, and others to choose from, measured on these images.
         encoder: Origin of the initial encoder weights; None if none were read.
         training_photographs: Their size and depth; None if unknown.
@@ -111,13 +109,13 @@ def describe_environment() -> dict[str, str]:
     }
 
 
-def record_left_out(folder: Path, problems: Sequence[DataSetIssue]) -> None:
+def record_ignored(folder: Path, problems: Sequence[DataSetIssue]) -> None:
     """Lists the skipped problems of the data set and prints a warning; removes the list if there are none.
 
     Raises:
         OSError: If the file cannot be written.
     """
-    path = folder / LEFT_OUT_FILE
+    path = folder / IGNORED_FILE
     if not problems:
         path.unlink(missing_ok=True)
         return

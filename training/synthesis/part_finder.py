@@ -21,13 +21,10 @@ MIN_SHARE = 0.02, 0.05
 
 
 def find_part(image: NDArray[np.uint8]) -> NDArray[np.bool_] | None:
-    """Returns the pixels of the part, [h, w]; None if there is no uniform background.
+    """Returns the pixels of the part [h, w] in an image [h, w, C]; None if there is no uniform background.
 
     Otsu's threshold divides the image. One side is the background if it covers most of the border, is
     uniform, and differs clearly from the other side.
-
-    Args:
-        image: uint8 [h, w, C].
     """
     height, width = image.shape[:2]
     factor = min(1.0, SIDE_PX / max(height, width))
@@ -58,9 +55,7 @@ def _is_uniform(grey: NDArray[np.uint8], part: NDArray[np.bool_], border_share: 
 def find_inspected_part(image: NDArray[np.uint8], area: NDArray[np.uint8] | None) -> NDArray[np.bool_] | None:
     """Returns the part's inspected pixels; all inspected pixels if it has none or is not found; None = all.
 
-    Args:
-        image: uint8 [h, w, C].
-        area: uint8 [h, w], above 0 where the image is inspected, not empty; None = everywhere.
+    `area` [h, w] is above 0 where the image [h, w, C] is inspected, not empty; None = everywhere.
     """
     part = find_part(image)
     if area is None:

@@ -151,5 +151,4 @@ def _add(good: Image, there: tuple[slice, slice], added: Pixels, seen: Mask) -> 
 
 
 def _widen(part: slice, margin_px: int) -> slice:
-    """The slice with a margin on both sides."""
     return slice(max(0, part.start - margin_px), part.stop + margin_px)

@@ -26,9 +26,7 @@ RIM_PX = 12
 class SurfaceStrength:
     """The strength of the strongest structures of a good image: small structures, larger structures, texture.
 
-    Args:
-        image: uint8 [h, w, C].
-        area: uint8 [h, w], above 0 where defects are allowed; None = everywhere.
+    `area` [h, w] is above 0 where defects of the image [h, w, C] are allowed; None = everywhere.
     """
 
     def __init__(self, image: Image, area: Image | None = None) -> None:

@@ -27,14 +27,9 @@ Progress = Callable[[int, int], None]
 def fetch_data(
     service: ServiceConnection, job: LeasedJob, files: Path, folder: Path, progress: Progress
 ) -> None:
-    """Writes the job's version of its data set to `folder`.
+    """Writes the job's version of its data set to `folder`, which is replaced.
 
-    Args:
-        service: Where it comes from.
-        job: The job.
-        files: Folder of all downloaded files, each named by its SHA-256; those that are here stay.
-        folder: The new folder; an existing one is replaced.
-        progress: Reports the progress.
+    Files are downloaded to `files`, each named by its SHA-256; those that are there stay.
 
     Raises:
         RunError: If a file arrives damaged.
@@ -84,9 +79,9 @@ def _download(service: ServiceConnection, job: LeasedJob, files: Path, sha256: s
 
 
 def _check(content: bytes, sha256: str) -> None:
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256:
-        raise RunError(f"A file of the data set arrived damaged: its SHA-256 is {found}, expected {sha256}.")
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != sha256:
+        raise RunError(f"A file of the data set arrived damaged: its SHA-256 is {digest}, expected {sha256}.")
 
 
 def _name(path: str) -> str:

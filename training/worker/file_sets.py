@@ -121,12 +121,8 @@ def frozen_copy(root: Path, paths: Iterable[Path]) -> Iterator[tuple[Path, list[
 
 
 def list_checkpoint(folder: Path, name: str) -> tuple[str, list[Path]] | None:
-    """Returns the name of the newest checkpoint of a run and the files that the run needs to continue from
-    it; None without a checkpoint.
-
-    Args:
-        folder: Of the job.
-        name: Of the run.
+    """Returns the name of the newest checkpoint of the run `name` in the folder of a job, and the files that
+    the run needs to continue from it; None without a checkpoint.
     """
     runs, run = folder / RUNS, folder / RUNS / name
     newest = CheckpointFolder(run / "checkpoints", keep=1).newest_first()[:1]
@@ -140,10 +136,10 @@ def list_checkpoint(folder: Path, name: str) -> tuple[str, list[Path]] | None:
 def list_result(folder: Path, name: str) -> list[Path]:
     """Returns the files of a finished job: the model, report, metrics and predictions."""
     run = folder / RUNS / name
-    found = [
+    reports = [
         path for file in ("report.html", "metrics.json", "predictions.csv") if (path := run / file).exists()
     ]
-    return [*_files_of(folder / MODEL), *found]
+    return [*_files_of(folder / MODEL), *reports]
 
 
 def result_names(files: Sequence[SentFile], name: str) -> list[SentFile]:

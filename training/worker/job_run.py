@@ -63,17 +63,16 @@ class _CancelledError(Exception):
 class JobRun:
     """Fetches the data of a job, trains, uploads checkpoints and the result.
 
-    In a group of workers only the chief reports and uploads; the others renew their leases.
+    In a group of workers only the chief reports and uploads; the others renew their leases. The folder of the
+    worker has `files`, and `jobs` with a folder for each job, in which the command of `make_command` trains.
 
     Args:
         service: The service.
         job: The leased job.
-        folder: Of the worker: `files`, and `jobs` with a folder for each job.
+        folder: Of the worker.
         signing_key: Signs the model; None: it stays unsigned.
         is_stopping: Returns whether the worker was asked to stop.
-        make_command: Returns the command that trains, which runs in the job's folder.
-        clock: Monotonic time, s.
-        sleep: Waits.
+        make_command: Returns the command that trains.
     """
 
     def __init__(
@@ -84,14 +83,11 @@ class JobRun:
         signing_key: "Ed25519PrivateKey | None",
         is_stopping: Callable[[], bool],
         make_command: Callable[[LeasedJob], Sequence[str]] = fit_command,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._service, self._job, self._folder = service, job, folder
         self._job_folder = folder / "jobs" / str(job.id)
         self._signing_key, self._is_stopping, self._make_command = signing_key, is_stopping, make_command
-        self._clock, self._sleep = clock, sleep
-        self._began = clock()
+        self._began = time.monotonic()
         self._beat_at = self._retry_at = float("-inf")
         self._is_training, self._is_ending, self._stops_early = False, False, False
         self._chief_has_steps = False
@@ -145,8 +141,8 @@ class JobRun:
             self._report.set_phase("fetching the checkpoint")
             self._repeat(self._restore)
             self._report.skip_logged()
-            found = list_checkpoint(self._job_folder, self._job.model)
-            self._uploaded = found[0] if found else ""
+            newest = list_checkpoint(self._job_folder, self._job.model)
+            self._uploaded = newest[0] if newest else ""
 
     def _fetch(self) -> None:
         fetch_data(
@@ -177,7 +173,7 @@ class JobRun:
             if self._stops_early and self._report.has_steps:  # before that there is nothing to evaluate
                 process.stop_with_best()
             self._upload_progress()
-            self._sleep(POLL_S)
+            time.sleep(POLL_S)
         self._read_report(process.finish())
         return code
 
@@ -188,7 +184,7 @@ class JobRun:
 
     def _upload_progress(self) -> None:
         """Uploads a new checkpoint and a new picture; a failure is tried again later."""
-        if self._clock() < self._retry_at or not self._job.is_chief:
+        if time.monotonic() < self._retry_at or not self._job.is_chief:
             return
         try:
             self._upload_checkpoint()
@@ -196,9 +192,9 @@ class JobRun:
         except ServiceError as error:
             if not is_temporary(error):
                 raise
-            self._retry_at = self._clock() + RETRY_S
+            self._retry_at = time.monotonic() + RETRY_S
         except FileNotFoundError:  # the training has just replaced the checkpoint
-            self._retry_at = self._clock() + POLL_S
+            self._retry_at = time.monotonic() + POLL_S
 
     def _upload_checkpoint(self) -> None:
         checkpoint = list_checkpoint(self._job_folder, self._job.model)
@@ -236,9 +232,9 @@ class JobRun:
         """
         if self._is_stopping() and not self._is_ending:
             self._release()
-        if not force and self._clock() - self._beat_at < HEARTBEAT_S:
+        if not force and time.monotonic() - self._beat_at < HEARTBEAT_S:
             return
-        self._beat_at = self._clock()
+        self._beat_at = time.monotonic()
         try:
             answer = self._send_heartbeat()
         except ServiceError as error:
@@ -253,7 +249,7 @@ class JobRun:
     def _send_heartbeat(self) -> HeartbeatAnswer:
         """Sends the progress and the first events; returns what the service answers."""
         sent, report = self._report.first_events(), self._report
-        report.progress["elapsed_s"] = round(self._clock() - self._began)
+        report.progress["elapsed_s"] = round(time.monotonic() - self._began)
         answer = self._service.heartbeat(
             self._job, is_training=self._is_training, progress=report.progress, events=sent
         )
@@ -311,10 +307,10 @@ class JobRun:
         Raises:
             LeaseLostError: When the attempt has ended.
         """
-        until = self._clock() + seconds
-        while self._clock() < until:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
             self._beat()
-            self._sleep(POLL_S)
+            time.sleep(POLL_S)
 
     def _upload_result(self) -> None:
         model = self._job_folder / MODEL
@@ -347,7 +343,7 @@ class JobRun:
                 print(f"Job {self._job.id}: {error} It is tried again.", flush=True)
             else:
                 return
-            self._sleep(RETRY_S)
+            time.sleep(RETRY_S)
             self._beat()
 
     def _release(self) -> NoReturn:
@@ -374,17 +370,17 @@ class JobRun:
         """Lets the training save a checkpoint and uploads it; returns the outcome of the lease."""
         if process.poll() is None:
             process.stop_with_checkpoint()
-        until = self._clock() + GRACE_S
-        while process.poll() is None and self._clock() < until:
+        until = time.monotonic() + GRACE_S
+        while process.poll() is None and time.monotonic() < until:
             self._beat()
-            self._sleep(POLL_S)
+            time.sleep(POLL_S)
         if self._job.is_chief:
             with suppress(ServiceError, OSError):
                 self._upload_checkpoint()
         elif (code := process.poll()) == 0:
             return "done"
         elif code == EXIT_STOPPED:
-            self._wait_for_end(until - self._clock())  # the chief uploads its checkpoint
+            self._wait_for_end(until - time.monotonic())  # the chief uploads its checkpoint
         return "released"
 
     def _is_disk_full(self, message: str) -> bool:

@@ -17,10 +17,7 @@ EXPERIMENT = "config.toml"
 
 
 class ProgressReport:
-    """Collects what was not reported yet.
-
-    Args:
-        log: The log of the run, which may not exist yet.
+    """Collects what was not reported yet, from the output and the `log` of the run, which may not exist yet.
 
     Attributes:
         progress: The latest values.

@@ -49,14 +49,7 @@ class ServiceConnection:
     """A connection to the service. Requests are repeated after temporary failures: all can be.
 
     Every method raises `ServiceError` if the service rejects the request or does not answer, and those of a
-    job `LeaseLostError`.
-
-    Args:
-        url: Address of the service.
-        key: A key of `--train-keys`.
-        verify: As for `segdec.client.Client`.
-        transport: Replaces the network.
-        sleep: Waits between attempts.
+    job `LeaseLostError`. `verify` is as for `segdec.client.Client`; a `transport` replaces the network.
     """
 
     def __init__(

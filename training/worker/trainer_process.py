@@ -40,11 +40,7 @@ def cluster_variables(job: LeasedJob) -> dict[str, str]:
 
 
 class TrainerProcess:
-    """The running command, with additional environment variables; Linux kills it when the worker dies.
-
-    Attributes:
-        last_lines: The last lines that it printed.
-    """
+    """The running command, with additional environment variables; Linux kills it when the worker dies."""
 
     def __init__(self, command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> None:
         places = [str(Path(training.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]

@@ -42,7 +42,7 @@ def test_windows_overlap_and_count_pixels_within_the_image_alone():
 
 
 def means_by_definition(values, window, stride):
-    """Of each window around a cell's middle, pixels beyond the image reflected about its last row."""
+    """Each window is around a cell's middle; pixels beyond the image are reflected about its last row."""
     margin = window  # more than any window needs
     padded = np.pad(values.astype(float), margin, mode="reflect")
     first = margin + stride // 2 - window // 2

@@ -84,7 +84,7 @@ def test_what_was_read_is_not_read_again(tmp_path, monkeypatch):
     assert [item.name for item in items if not known.find(known.state(item))] == ["good/00000"]
 
 
-def test_what_cannot_be_used_is_left_out_where_that_is_said(tmp_path):
+def test_what_cannot_be_used_is_ignored_where_that_is_said(tmp_path):
     root = tmp_path / "parts"
     write_toy(root, 24, size=32)
     broken = sorted((root / "good").iterdir())[0]

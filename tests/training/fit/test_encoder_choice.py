@@ -110,7 +110,7 @@ def test_the_table_has_a_line_for_each_encoder():
 
 
 def test_the_time_for_a_comparison():
-    """Of ten minutes a tenth each; four encoders together three tenths."""
+    """Each gets a tenth of ten minutes; four encoders together three tenths."""
     assert (time_share(2), time_share(4)) == (0.1, 0.075)
     assert minutes_needed([0.0, 0.0]) == pytest.approx(20 / 6)
     assert count_photographs(60.0, [20.0, 200.0]) == (60 - 20 - 100 * 8 * 0.5 * 0.02) / 0.2

@@ -75,7 +75,7 @@ def test_no_error_in_25_items_is_not_never_an_error(make_result):
     assert found.high == pytest.approx(1 - 0.025 ** (1 / 25))  # Clopper and Pearson
 
 
-def test_resamples_without_a_figure_are_left_out(make_result):
+def test_resamples_without_a_figure_are_ignored(make_result):
     """The one defective item is not drawn in (9/10)¹⁰ = 35 % of the resamples."""
     results = [make_result(str(item), int(item == 0), 0.1 * item) for item in range(10)]
     found = bootstrap_intervals([results])

@@ -18,7 +18,7 @@ MODEL = ModelConfig(
 
 
 def histogram(*scores, truth):
-    """Of one photograph of a row of pixels, of which the last ones are defective."""
+    """The histogram of a photograph of a row of pixels, the last of which are defective."""
     pixels = PixelHistogram()
     mask = np.zeros((1, len(scores)), np.uint8)
     mask[0, len(scores) - truth :] = 255

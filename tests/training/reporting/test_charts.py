@@ -19,7 +19,7 @@ def dots(svg, color):
 
 @pytest.fixture
 def reliability():
-    """Of ten at 0.1 one is defective, of five at 0.5 two, of five at 0.9 all."""
+    """One of ten at 0.1 is defective, two of five at 0.5, all five at 0.9."""
     scores = [0.1] * 10 + [0.5] * 5 + [0.9] * 5
     truth = [1] + [0] * 9 + [1] * 2 + [0] * 3 + [1] * 5
     return measure_reliability(truth, scores)

@@ -82,7 +82,7 @@ def test_the_next_version_begins_with_the_weights_of_the_former(run, model, writ
     before, after = (RunFolder(folder).splits.read_text().splitlines() for folder in (run, next_run))
     assert {line for line in before if line[0] != "#"} < set(after)
     comparison = compare_runs(next_run / "parent", next_run)
-    assert (comparison.photographs, comparison.left_out) == (8, 0)
+    assert (comparison.photographs, comparison.ignored) == (8, 0)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from datasets.checking import CheckedPhotograph
 from datasets.layouts.toy import make_sample
 from datasets.near_duplicates import normalized_thumbnail
 from datasets.sample import DataSetItem
-from training.retrain.messages import describe_counts, describe_left_out
+from training.retrain.messages import describe_counts, describe_ignored
 from training.retrain.splitting import split_reviewed
 
 SIDE = 48
@@ -55,7 +55,7 @@ def test_photographs_of_a_part_stay_on_its_side(old):
     assert division.related == 6
 
 
-def test_what_is_validated_or_tested_on_is_left_out_and_what_trains_is_replaced(old):
+def test_what_is_validated_or_tested_on_is_ignored_and_what_trains_is_replaced(old):
     reviewed = [
         photograph("r_train", digest="train_1", label=1),
         photograph("r_val", digest="val_1"),
@@ -82,7 +82,7 @@ def test_near_duplicates_stay_on_the_side_of_the_original():
     assert division.related == 12
 
 
-def test_a_part_in_training_with_a_near_duplicate_in_the_test_is_left_out():
+def test_a_part_in_training_with_a_near_duplicate_in_the_test_is_ignored():
     images = [make_sample(2 * n, size=SIDE).image for n in range(12)]
     old = [photograph(f"old_{n}", "train" if n else "test", image=image) for n, image in enumerate(images)]
     conflicting = photograph("torn", group="old_3", image=moved(images[0]))
@@ -107,7 +107,7 @@ def test_their_use_is_reported(old):
         "3 new photographs: 0 good + 1 defective to train, 1 good + 0 defective to validate; 1 photograph "
         "the run has already"
     )
-    assert list(describe_left_out(division)) == [
+    assert list(describe_ignored(division)) == [
         "1 of them validate or test, as a related photograph does",
         "1 former training photograph replaced by a review of the same picture",
         "1 skipped: the run is validated or tested on the same picture",
