@@ -47,7 +47,7 @@ def test_the_table_has_the_clicks_with_chosen_and_with_served_constants(data, mo
         assert best <= served
 
 
-def test_one_set_alone_is_an_error(data, capsys):
+def test_one_set_alone_is_an_error(tmp_path, capsys):
     with pytest.raises(SystemExit):
-        main([str(data), "--sets", "toy0"])
+        main([str(tmp_path), "--sets", "toy0"])
     assert "Expected two sets or more" in capsys.readouterr().err

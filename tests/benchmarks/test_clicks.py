@@ -62,7 +62,7 @@ def test_grabcut_finds_a_contrasting_disc_at_the_size_of_the_photograph():
 
 
 def test_the_table_with_sam_is_written_between_the_markers(tmp_path, capsys):
-    write_toy(tmp_path / "toy", 40)
+    write_toy(tmp_path / "toy", 18)
     files, page = write_sam(tmp_path / "sam"), tmp_path / "page.md"
     page.write_text(f"before\n\n{MARKER}\n\n{MARKER}\n\nafter\n")
     main([str(tmp_path), "--sets", "toy", "--photographs", "1", "--sam", str(files), "--write", str(page)])

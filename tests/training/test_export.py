@@ -3,6 +3,7 @@ import re
 import shutil
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,6 @@ from segdec.predictor import Predictor
 
 pytest.importorskip("tensorflow")
 
-from tests.marks import slow_case
 from training.__main__ import main
 from training.evaluate import evaluate_run
 from training.export import ExportOptions, choose_sample, export_run
@@ -126,18 +126,22 @@ def test_code_in_a_file_of_weights_is_not_run(finished_run, tmp_path):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize(
-    ("level", "last"), [slow_case("weak", "Serve it with: python -m api"), ("useless", "Do not serve it.")]
-)
-def test_a_serving_command_is_printed_unless_the_model_is_useless(
-    finished_run, tmp_path, monkeypatch, capsys, level, last
-):
-    run, rating = Path(shutil.copytree(finished_run, tmp_path / "run")), Rating(level, "It was tested.")
-    monkeypatch.setattr("training.evaluate.rate", lambda *_: rating)
+def test_the_rating_is_printed_and_reported(finished_run, tmp_path, monkeypatch, capsys):
+    run = Path(shutil.copytree(finished_run, tmp_path / "run"))
+    monkeypatch.setattr("training.evaluate.rate", lambda *_: Rating("useless", "It was tested."))
     main(["evaluate", str(run)])
-    assert capsys.readouterr().out.endswith(f"\nrating      {level}: It was tested.\n")
-    assert f"{level.capitalize()}.</strong> It was tested." in (run / "report.html").read_text()
-    main(["export", str(run), str(tmp_path / "model")])
+    assert capsys.readouterr().out.endswith("\nrating      useless: It was tested.\n")
+    assert "Useless.</strong> It was tested." in (run / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("level", "last"), [("weak", "Serve it with: python -m api"), ("useless", "Do not serve it.")]
+)
+def test_a_serving_command_is_printed_unless_the_model_is_useless(monkeypatch, capsys, level, last):
+    rating = Rating(level, "It was tested.")
+    manifest = SimpleNamespace(name="tiny", version="1", variants={}, speed=None, rating=rating)
+    monkeypatch.setattr("training.export.export_run", lambda *_: manifest)
+    main(["export", "run", "model"])
     assert last in capsys.readouterr().out.splitlines()[-1]
 
 
