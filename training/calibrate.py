@@ -61,10 +61,8 @@ def calibrate_run(
 
     With `settings.score` the images of the last choice are used again, unless others are given: the training
     images in `folds` > 0 folds, or the test images of evaluated runs `by` of the same experiment. Yields
-    messages for the terminal.
-
-    Raises:
-        SegdecError: If a run has not finished or cannot be read, or the runs do not fit together.
+    messages for the terminal. Raises a `SegdecError` if a run has not finished or cannot be read, or the runs
+    do not fit together.
     """
     folder = RunFolder.finished(path)
     with folder.locked():
@@ -209,10 +207,8 @@ def split_into_folds(photographs: Sequence[CheckedPhotograph], folds: int, seed:
     """Splits the groups of images into folds, stratified by class.
 
     Equal pictures and near duplicates stay in one fold, unless a fold would lose its share of a class, which
-    is reported.
-
-    Raises:
-        ConfigError: If a fold has no good images, or no defective ones although there are some.
+    is reported. Raises a `ConfigError` if a fold has no good images, or no defective ones although there are
+    some.
     """
     if folds < 2:
         raise ConfigError(f"--folds {folds}. Expected at least 2.")

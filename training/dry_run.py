@@ -93,9 +93,7 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
     """Takes two steps of each stage, validates, checkpoints, evaluates and exports, in a temporary folder.
 
     With folds, only a few photographs are used. The file checks are stored in `checked_folder` for the run.
-
-    Raises:
-        SegdecError: If anything fails; the run would fail in the same way.
+    Raises a `SegdecError` if anything fails; the run would fail in the same way.
     """
     check_tracking(config.tracking)
     with tempfile.TemporaryDirectory() as folder:

@@ -35,10 +35,8 @@ class EvaluationSummary:
 def evaluate_run(path: Path, split: Split, parts: Parts | None = None) -> EvaluationSummary:
     """Evaluates a finished run on a split, rates the model, and writes the evaluation and the report.
 
-    `parts` are the images of the split with predictors that are in memory; None to load them.
-
-    Raises:
-        SegdecError: If the run has not finished, or its images cannot be read.
+    `parts` are the images of the split with predictors that are in memory; None to load them. Raises a
+    `SegdecError` if the run has not finished, or its images cannot be read.
     """
     folder = RunFolder.finished(path)
     experiment, result = folder.experiment(), folder.result()

@@ -16,9 +16,7 @@ from training.config import ExperimentConfig
 
 def load_experiment(path: Path, flags: list[str] | None = None) -> ExperimentConfig:
     """Reads an experiment file; the command line's `--field value` pairs override it.
-
-    Raises:
-        ConfigError: If the file cannot be read, or a key or value is invalid.
+    Raises a `ConfigError` if the file cannot be read, or a key or value is invalid.
     """
     values = _read_toml(path)
     _check_flags(flags or [])

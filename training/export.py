@@ -63,9 +63,7 @@ DEFAULTS = ExportOptions()
 
 def export_run(path: Path, out: Path, options: ExportOptions = DEFAULTS) -> Manifest:
     """Writes the artifact of a finished run, with the metrics of its last evaluation, to the folder `out`.
-
-    Raises:
-        SegdecError: If the run has not finished, the artifact cannot be written, or an engine is worse.
+    Raises a `SegdecError` if the run has not finished, the artifact cannot be written, or an engine is worse.
     """
     folder = RunFolder.finished(path)
     result = folder.result()
@@ -161,10 +159,8 @@ def choose_sample(predictor: Predictor, items: Sequence[DataSetItem], read: Read
     """Returns the detected defective image of highest score, otherwise the first image, uint8 [H, W, C].
 
     A high score tests both parts of the network: it is far from the threshold, and its mask is not empty.
-    Only the first `SAMPLE_CANDIDATES` defective images are considered.
-
-    Raises:
-        SegdecError: If an image cannot be read or does not fit the model.
+    Only the first `SAMPLE_CANDIDATES` defective images are considered. Raises a `SegdecError` if an image
+    cannot be read or does not fit the model.
     """
     chosen, highest = None, -1.0
     for item in [item for item in items if item.label > 0][:SAMPLE_CANDIDATES]:

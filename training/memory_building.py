@@ -62,9 +62,7 @@ def build_memory(
 
     Which distances are usual, and how much they spread, is measured on the photographs of each fold with
     patches that are chosen without them. With `rotate`, copies rotated by right angles are remembered too.
-
-    Raises:
-        DatasetError: If a fold has no good example.
+    Raises a `DatasetError` if a fold has no good example.
     """
     memory, folds = network.memory, network.config.folds
     chosen = _choose_examples(examples, folds)

@@ -22,9 +22,7 @@ EXPECTED = (
 
 def read_score(folder: Path, arguments: Sequence[str]) -> float:
     """Returns the score in the options of `calibrate` for the exported model in `folder`.
-
-    Raises:
-        ConfigError: If there are others, or it is not a score.
+    Raises a `ConfigError` if there are others, or it is not a score.
     """
     values = [part for word in arguments for part in word.split("=", 1)]
     if len(values) != 2 or values[0] != FLAG:

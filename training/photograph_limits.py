@@ -86,10 +86,8 @@ def add_limits(
 ) -> TrainingPhotographs:
     """Returns the facts about the training photographs with the limits of photographs like them.
 
-    `infer` runs a network with a memory of good surface.
-
-    Raises:
-        SegdecError: If a photograph has become unreadable.
+    `infer` runs a network with a memory of good surface. Raises a `SegdecError` if a photograph has become
+    unreadable.
     """
     chosen = pick_evenly(range(len(photographs)), MAX_PHOTOGRAPHS)
     measured = [measure_with(infer, photographs[index].image) for index in chosen]

@@ -32,10 +32,7 @@ class ArrayCache:
     """Arrays by key; thread-safe. The first `memory_mb` are in memory, then `disk_mb` in a file in `folder`.
 
     The file has no name: it disappears with the process, however that ends. If its disk is full, a warning is
-    printed once and nothing more is stored.
-
-    Raises:
-        ConfigError: If no file can be created in `folder`.
+    printed once and nothing more is stored. Raises a `ConfigError` if no file can be created in `folder`.
     """
 
     def __init__(self, memory_mb: int, folder: Path | None = None, disk_mb: int = 0) -> None:

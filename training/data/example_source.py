@@ -44,9 +44,7 @@ def build_source(
     items: Sequence[DataSetItem], read: Callable[[DataSetItem], Sample], model: ModelConfig, cache: ArrayCache
 ) -> "ExampleSource":
     """Builds the training examples for the model's input: photographs, or tiles of them.
-
-    Raises:
-        SegdecError: If photographs cannot be read or cut into tiles.
+    Raises a `SegdecError` if photographs cannot be read or cut into tiles.
     """
     photographs = PhotographSource(items, read, model.input, model.network.input_channels, cache)
     if model.input.policy != "tile":
@@ -112,9 +110,7 @@ class PhotographSource:
 
     def common_shape(self) -> tuple[int, ...]:
         """Returns the common shape (h, w, C); photographs of unknown shape are read.
-
-        Raises:
-            ConfigError: If the prepared images differ in size.
+        Raises a `ConfigError` if the prepared images differ in size.
         """
         items = self.items  # those of shards know one photograph of each shape
         distinct = items.shapes().values() if isinstance(items, LazyItems) else range(len(self))
@@ -259,9 +255,7 @@ ExampleSource = PhotographSource | TileSource
 
 def prepare_sample(sample: Sample, config: InputConfig, channels: int) -> NDArray[np.uint8]:
     """Returns the sample's image prepared as the network's input, uint8 [h, w, C].
-
-    Raises:
-        ImageError: If it does not fit the network; the message contains the sample's name.
+    Raises an `ImageError` if it does not fit the network; the message contains the sample's name.
     """
     try:
         return prepare_image(sample.image, config, channels)

@@ -26,10 +26,7 @@ def relabel_uninspected(
 
     A photograph is good if its mask or box is entirely outside the inspected area, to which `read` clips it.
     If only the defects of its own class are outside, it gets the class with the largest area inside.
-    Label-only photographs stay unchanged.
-
-    Raises:
-        SegdecError: If a defective photograph cannot be read.
+    Label-only photographs stay unchanged. Raises a `SegdecError` if a defective photograph cannot be read.
     """
     if not config.is_partial:
         return items

@@ -74,10 +74,8 @@ def load_run_data(config: ExperimentConfig, *, few: bool = False) -> RunData:
     """Loads the data of a run; reads each file once, unless an index or an earlier check knows it.
 
     With `few`, all photographs are checked, and of each class of each fold `DRY_RUN_PHOTOGRAPHS` are used.
-
-    Raises:
-        SegdecError: If photographs are unusable or in two splits (one error lists all), or do not fit the
-            configuration.
+    Raises a `SegdecError` if photographs are unusable or in two splits (one error lists all), or do not fit
+    the configuration.
     """
     # === 1. List ===
     data = config.data
@@ -128,11 +126,9 @@ def pick_few(items: Sequence[DataSetItem]) -> tuple[DataSetItem, ...]:
 def assign_network_folds(checked: CheckedDataset, network: NetworkConfig, seed: int) -> CheckedDataset:
     """Assigns the photographs of train and val to train, each to a fold of the network.
 
-    Folds of a split file are kept. Near duplicates are searched for photographs without a fold.
-
-    Raises:
-        DatasetError: If a fold would lack good photographs, or those for its head defective ones, or the
-            photographs are packed.
+    Folds of a split file are kept. Near duplicates are searched for photographs without a fold. Raises a
+    `DatasetError` if a fold would lack good photographs, or those for its head defective ones, or the
+    photographs are packed.
     """
     if isinstance(checked.photographs, UnreadPhotographs):
         raise DatasetError(
@@ -166,9 +162,7 @@ def describe_training(checked: CheckedDataset) -> TrainingPhotographs | None:
 
 def list_dataset(config: DataConfig, splits: Path | None) -> Dataset:
     """Lists the data set of an experiment, unchecked, with the splits of the file `splits`.
-
-    Raises:
-        SegdecError: If the data set or one of its text files cannot be read.
+    Raises a `SegdecError` if the data set or one of its text files cannot be read.
     """
     return load_dataset(
         config.layout,
@@ -186,9 +180,7 @@ def list_split_items(
     config: ExperimentConfig, splits: Path, classes: tuple[str, ...], split: Split
 ) -> Sequence[DataSetItem]:
     """Lists the photographs of a split as they were when the run with these `splits` and classes started.
-
-    Raises:
-        SegdecError: If one of them has become unusable, or the split is empty.
+    Raises a `SegdecError` if one of them has become unusable, or the split is empty.
     """
     data = config.data
     dataset = list_dataset(data, splits)
@@ -210,9 +202,7 @@ def list_split_items(
 
 def build_model_config(config: ExperimentConfig, classes: tuple[str, ...]) -> ModelConfig:
     """Builds the model configuration for these classes; `num_classes` is optional.
-
-    Raises:
-        ConfigError: If `num_classes` is set and differs.
+    Raises a `ConfigError` if `num_classes` is set and differs.
     """
     network = config.network
     if "num_classes" not in network.model_fields_set:
@@ -288,9 +278,7 @@ def open_check_cache(config: ExperimentConfig, channels: int) -> CheckCache:
 
 def check_learnable(config: ExperimentConfig, model: ModelConfig, dataset: Dataset) -> None:
     """Checks that training and validation contain what the experiment needs.
-
-    Raises:
-        DatasetError: If they lack good or defective photographs, or nothing distinguishes the classes.
+    Raises a `DatasetError` if they lack good or defective photographs, or nothing distinguishes the classes.
     """
     good_only = config.augmentation.synthetic > 0 or not config.network.heads
     for split in ("train", "val") if model.network.folds == 1 else ("train",):
@@ -327,9 +315,7 @@ def _check_split(split: str, items: Sequence[DataSetItem], *, good_only: bool) -
 
 def check_localized(items: Sequence[DataSetItem], classes: tuple[str, ...]) -> None:
     """Checks that each class of defects has a mask or box in training: otherwise its mask would stay empty.
-
-    Raises:
-        DatasetError: If a class has none.
+    Raises a `DatasetError` if a class has none.
     """
     labels = labels_of(items)
     localized = set(labels[~unlocalized(items)].tolist())

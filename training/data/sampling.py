@@ -29,9 +29,7 @@ def draw_order(sampling: Sampling, labels: Sequence[int], draws: int, seed: Sequ
     shuffled anew once all of its images were drawn. With `alternate` the good images are shuffled in the same
     way. `frequency` draws as many good images per round as there are defective ones, preferring those drawn
     less often (Božič et al. 2021). `shuffled` shuffles all images regardless of their classes (0 is good).
-
-    Raises:
-        DatasetError: If there is no good or no defective image.
+    Raises a `DatasetError` if there is no good or no defective image.
     """
     classes = np.asarray(labels, np.int64)
     defects = [int(label) for label in np.unique(classes) if label]
@@ -82,10 +80,8 @@ def sample_order(
     probability `synthetic` it gets a synthetic defect, otherwise with probability `transplant` the defect of
     the replaced image, if this has a drawn mask. With `shuffled` a good image gets one with the same
     probabilities. Without defective images every defective position gets a synthetic defect. Each synthetic
-    defect is noise in features with probability `feature_noise`.
-
-    Raises:
-        DatasetError: If there is no good image, or no defective one and `synthetic` is 0.
+    defect is noise in features with probability `feature_noise`. Raises a `DatasetError` if there is no good
+    image, or no defective one and `synthetic` is 0.
     """
     classes = np.asarray(labels, np.int64)
     good = np.flatnonzero(classes == 0)

@@ -26,9 +26,7 @@ class ChiefChannel:
 
     def broadcast(self, message: bytes) -> bytes:
         """Sends the message of the chief to all; returns that of the chief. The others' own one is ignored.
-
-        Raises:
-            PeerLostError: If a connection was closed.
+        Raises a `PeerLostError` if a connection was closed.
         """
         try:
             return self._send(message) if self._is_chief else self._receive()

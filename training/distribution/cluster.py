@@ -104,10 +104,8 @@ class ClusterConfig(BaseModel):
 def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
     """Reads the cluster from `TF_CONFIG`; None if there is none: unset, empty, `{}` or an empty cluster.
 
-    `master` means `chief`; the address of an `evaluator` is ignored.
-
-    Raises:
-        ConfigError: If it is not JSON, incomplete, or not a valid cluster.
+    `master` means `chief`; the address of an `evaluator` is ignored. Raises a `ConfigError` if it is not
+    JSON, incomplete, or not a valid cluster.
     """
     text = environment.get(TF_CONFIG_VARIABLE, "").strip()
     values = _parse(text) if text else {}
@@ -124,9 +122,7 @@ def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
 
 def find_cluster() -> Cluster | None:
     """Returns the cluster of this process; None if it trains alone.
-
-    Raises:
-        ConfigError: If `TF_CONFIG` is invalid, or the port of this process is in use.
+    Raises a `ConfigError` if `TF_CONFIG` is invalid, or the port of this process is in use.
     """
     cluster = read_cluster()
     if cluster is None or cluster.is_alone:
@@ -137,9 +133,7 @@ def find_cluster() -> Cluster | None:
 
 def listen(cluster: Cluster) -> socket.socket:
     """Listens on the port of this process on all interfaces: others may know it by another host name.
-
-    Raises:
-        ConfigError: If it cannot.
+    Raises a `ConfigError` if it cannot.
     """
     port, both = int(cluster.address.rpartition(":")[2]), socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if both else socket.AF_INET

@@ -19,10 +19,7 @@ def find_devices(devices: str | None, *, single: bool = False) -> list[str]:
 
     `cpu:4` are four logical devices, `gpu:0,1` these GPUs; None = all GPUs (with `single` the first), or
     without GPUs the existing logical CPU devices. Only these GPUs are used, with memory as needed unless
-    `TF_FORCE_GPU_ALLOW_GROWTH` is set.
-
-    Raises:
-        ConfigError: If the machine does not have them.
+    `TF_FORCE_GPU_ALLOW_GROWTH` is set. Raises a `ConfigError` if the machine does not have them.
     """
     if devices is None:
         with suppress(RuntimeError):  # TensorFlow has already started with the GPUs
@@ -41,9 +38,7 @@ def find_devices(devices: str | None, *, single: bool = False) -> list[str]:
 
 def select_gpus(devices: str | None) -> int:
     """Makes only the GPUs of `devices` visible to TensorFlow, without starting it; returns their number.
-
-    Raises:
-        ConfigError: If the machine does not have them.
+    Raises a `ConfigError` if the machine does not have them.
     """
     if devices is None:
         gpus = tf.config.get_visible_devices("GPU")

@@ -32,9 +32,7 @@ LAUNCH_HELP = (
 
 def launch(arguments: Sequence[str]) -> int:
     """Trains on a local cluster, see `LAUNCH_USAGE`; returns the exit code.
-
-    Raises:
-        ConfigError: If an argument is invalid; nothing has been started then.
+    Raises a `ConfigError` if an argument is invalid; nothing has been started then.
     """
     if "--help" in arguments or "-h" in arguments:
         print(LAUNCH_HELP)

@@ -92,9 +92,7 @@ class ProcessGroupContext:
 
     def broadcast(self, message: bytes) -> bytes:
         """Returns the message of the chief in every process; that of the others is ignored.
-
-        Raises:
-            PeerLostError: If a process was lost.
+        Raises a `PeerLostError` if a process was lost.
         """
         return message if self._channel is None else self._channel.broadcast(message)
 

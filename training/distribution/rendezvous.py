@@ -41,9 +41,7 @@ def wait_for_peers(cluster: Cluster, timeout_s: float) -> ChiefChannel:
 
 def wait_for_servers(cluster: Cluster, timeout_s: float) -> None:
     """Waits until all workers and parameter servers of an asynchronous cluster accept connections.
-
-    Raises:
-        PeerLostError: If some are missing after `timeout_s`.
+    Raises a `PeerLostError` if some are missing after `timeout_s`.
     """
     deadline = time.monotonic() + timeout_s
     for job in ("ps", "worker"):

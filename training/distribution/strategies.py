@@ -25,10 +25,8 @@ def choose_strategy(
 
     In a cluster `auto` trains asynchronously if there are parameter servers, otherwise synchronously. On one
     machine it mirrors over several devices, or uses the only one; without `devices` that is one logical CPU
-    device. `mirrored` and `central-storage` use all devices, `single` the first.
-
-    Raises:
-        ConfigError: If machine or cluster do not support the strategy or the devices.
+    device. `mirrored` and `central-storage` use all devices, `single` the first. Raises a `ConfigError` if
+    machine or cluster do not support the strategy or the devices.
     """
     name = check_strategy(name, devices, cluster)
     if cluster is None:
@@ -77,9 +75,7 @@ def divisible_batch_size(config: ExperimentConfig, strategy: tf.distribute.Strat
 
 def check_strategy(name: str, devices: str | None, cluster: Cluster | None) -> str:
     """Returns the strategy that `name` means in this cluster, without starting TensorFlow.
-
-    Raises:
-        ConfigError: If cluster or machine do not support it.
+    Raises a `ConfigError` if cluster or machine do not support it.
     """
     if cluster is None:
         if name in CLUSTERED:

@@ -54,10 +54,7 @@ class TaskProcess:
     """A started task in its own process group; `prefix` begins each line. Linux kills it with its parent.
 
     The parent must have one thread: some code runs between fork and exec. `pipe` is the file descriptor of
-    the output, None after its end.
-
-    Raises:
-        OSError: If it cannot be started.
+    the output, None after its end. Raises an `OSError` if it cannot be started.
     """
 
     def __init__(self, task: Task, prefix: bytes) -> None:

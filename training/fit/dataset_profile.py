@@ -130,9 +130,7 @@ class ProfiledDataset:
 
 def profile_dataset(dataset: Dataset, layout: str, root: Path, options: ProfileOptions) -> ProfiledDataset:
     """Reads and checks all images and masks.
-
-    Raises:
-        DatasetError: If there are no images, unusable ones, or equal images with different classes.
+    Raises a `DatasetError` if there are no images, unusable ones, or equal images with different classes.
     """
     facts: dict[str, PixelFacts] = {}
     cache = CheckCache(root, str(root), "")  # used for the file states only

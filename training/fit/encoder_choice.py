@@ -125,10 +125,8 @@ def keep_compared(durations: Mapping[str, float], minutes: float) -> tuple[dict[
 def choose_encoder(names: Sequence[str], max_ms: float, measure: Callable[[str], float]) -> tuple[str, str]:
     """Returns the first of `names` that predicts a photograph within `max_ms`, and a message.
 
-    `measure` returns the duration with a network, ms.
-
-    Raises:
-        ConfigError: If the limit is not above 0, or all of them take longer.
+    `measure` returns the duration with a network, ms. Raises a `ConfigError` if the limit is not above 0, or
+    all of them take longer.
     """
     if not max_ms > 0:
         raise ConfigError(

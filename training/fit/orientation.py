@@ -41,10 +41,8 @@ def detect_orientation(
 ) -> Orientation:
     """Returns how good photographs relate to rotated copies of others, by the distances of their patches.
 
-    The experiment has a memory of good surface, the items have folds.
-
-    Raises:
-        SegdecError: If photographs or the encoder's weights cannot be read.
+    The experiment has a memory of good surface, the items have folds. Raises a `SegdecError` if photographs
+    or the encoder's weights cannot be read.
     """
     network = build_initial_network(config, load_weights(config))
     memory, random = network.memory, np.random.default_rng(config.seed)

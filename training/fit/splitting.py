@@ -63,10 +63,8 @@ class DatasetSplit:
 def split_dataset(profiled: ProfiledDataset, *, with_folds: bool = False) -> DatasetSplit:
     """Splits a data set, or keeps its own split.
 
-    `with_folds` asks for folds instead of train and val, which needs enough good and defective parts.
-
-    Raises:
-        DatasetError: If there are too few good images to train and to validate.
+    `with_folds` asks for folds instead of train and val, which needs enough good and defective parts. Raises
+    a `DatasetError` if there are too few good images to train and to validate.
     """
     profile, dataset = profiled.profile, profiled.checked.dataset
     if profile.good < MIN_GOOD:

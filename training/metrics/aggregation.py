@@ -89,11 +89,7 @@ class Aggregate:
 
 
 def aggregate_runs(folders: Sequence[Path]) -> Aggregate:
-    """Joins evaluated runs.
-
-    Raises:
-        RunError: If one was not evaluated, or they cannot be joined.
-    """
+    """Joins evaluated runs. Raises a `RunError` if one was not evaluated, or they cannot be joined."""
     runs = [load_evaluation(folder) for folder in folders]
     _check_compatible(runs)
     folds = _sort_into_folds(runs)
@@ -210,9 +206,7 @@ def _describe_run(run: AggregatedRun) -> dict[str, Any]:
 
 def write_aggregate(folder: Path, aggregate: Aggregate) -> None:
     """Writes `joined.json` and, with one line per run, `joined.csv` into `folder`, which is created.
-
-    Raises:
-        OSError: If the disk is full or not writable.
+    Raises an `OSError` if the disk is full or not writable.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_text_atomic(folder / JSON, json.dumps(aggregate.to_dict(), indent=2) + "\n")

@@ -112,9 +112,7 @@ def compare_runs(first: Path, second: Path) -> RunComparison:
 
 def compare_evaluations(one: EvaluatedRun, other: EvaluatedRun) -> RunComparison:
     """Compares two evaluated runs on their common images.
-
-    Raises:
-        RunError: If they have no common image, or different classes, labels or masks.
+    Raises a `RunError` if they have no common image, or different classes, labels or masks.
     """
     first, second = one.path, other.path
     if one.classes != other.classes:

@@ -45,9 +45,7 @@ def ratio(part: int, whole: int) -> float | None:
 
 def count_pixels(mask: NDArray[np.uint8], truth: NDArray[np.uint8] | None) -> PixelCounts:
     """Counts the pixels of a predicted mask [H, W] against the true mask [H, W], None without a defect.
-
-    Raises:
-        ValueError: If the sizes differ.
+    Raises a `ValueError` if the sizes differ.
     """
     predicted = mask != 0
     if truth is None:

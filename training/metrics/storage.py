@@ -59,9 +59,7 @@ def save_evaluation(
     folder: Path, evaluation: Evaluation, *, split: str, seed: int | None, rating: Rating | None = None
 ) -> None:
     """Writes `predictions.csv`, `pixel_scores.npz` and `metrics.json`, each atomically.
-
-    Raises:
-        OSError: If the folder is missing, full or not writable.
+    Raises an `OSError` if the folder is missing, full or not writable.
     """
     write_predictions(folder / PREDICTIONS_FILE, evaluation.results)
     placed = list(enumerate(evaluation.results))
@@ -93,10 +91,8 @@ def read_rating(folder: Path) -> ModelRating | None:
 
 def load_evaluation(folder: Path) -> EvaluatedRun:
     """Reads what `save_evaluation` wrote.
-
-    Raises:
-        RunError: If the folder is not a run, it was not evaluated, or its files are damaged or belong to
-            different evaluations.
+    Raises a `RunError` if the folder is not a run, it was not evaluated, or its files are damaged or belong
+    to different evaluations.
     """
     if not (folder / "config.toml").exists():
         raise RunError(f"'{folder}' is not a run folder: it has no config.toml. Give a run folder.")

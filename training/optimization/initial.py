@@ -11,9 +11,7 @@ from training.config import ExperimentConfig
 
 def with_initial_sha256(config: ExperimentConfig) -> ExperimentConfig:
     """Returns the experiment with the SHA-256 of its `initial_weights`, if set.
-
-    Raises:
-        ConfigError: If the file is missing, or its SHA-256 differs from `initial_sha256`.
+    Raises a `ConfigError` if the file is missing, or its SHA-256 differs from `initial_sha256`.
     """
     path, expected = config.initial_weights, config.initial_sha256
     if path is None:
@@ -35,9 +33,7 @@ def with_initial_sha256(config: ExperimentConfig) -> ExperimentConfig:
 
 def load_initial_weights(network: SegDecNet, path: Path) -> None:
     """Loads the weights of a finished run into a network.
-
-    Raises:
-        ConfigError: If they cannot be read or belong to another network.
+    Raises a `ConfigError` if they cannot be read or belong to another network.
     """
     try:
         with warnings.catch_warnings(action="error", category=UserWarning):  # about missing weights

@@ -54,9 +54,7 @@ LoadPretrained = Callable[[ExperimentConfig], Pretrained | None]
 
 def load_pretrained(config: ExperimentConfig) -> Pretrained | None:
     """Loads the experiment's encoder weights; None for a random initialisation.
-
-    Raises:
-        ConfigError: If they are missing, cannot be downloaded, or do not fit.
+    Raises a `ConfigError` if they are missing, cannot be downloaded, or do not fit.
     """
     if not config.has_encoder or config.encoder_weights == RANDOM:
         return None
@@ -193,9 +191,7 @@ def _not_published(name: str, row: Encoder, path: Path, digest: str) -> ConfigEr
 
 def fetch_weights(name: str) -> Path:
     """Downloads the published weights of an encoder that no package has, unless present; returns the file.
-
-    Raises:
-        ConfigError: If they cannot be downloaded.
+    Raises a `ConfigError` if they cannot be downloaded.
     """
     row = ENCODERS[name]
     path = _keras_cache() / row.weights_file

@@ -63,9 +63,7 @@ class _Unpickler(pickle.Unpickler):
 
 def read_state_dict(data: bytes) -> dict[str, Array]:
     """Reads a file's tensors by name.
-
-    Raises:
-        ConfigError: If it is not a state dict of float32 and int64 tensors.
+    Raises a `ConfigError` if it is not a state dict of float32 and int64 tensors.
     """
     try:
         if is_zipfile(io.BytesIO(data)):
@@ -115,9 +113,7 @@ def _array(tensor: _Tensor, storage: Array) -> Array:
 
 def set_efficientnet_lite(network: keras.Model, tensors: dict[str, Array]) -> None:
     """Sets the weights of `build_efficientnet_lite` to those of a state dict.
-
-    Raises:
-        ConfigError: If the tensors are of another network.
+    Raises a `ConfigError` if the tensors are of another network.
     """
     for layer in all_layers(network):
         if layer.weights:

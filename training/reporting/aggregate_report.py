@@ -73,9 +73,7 @@ class Mistake:
 
 def write_aggregate_report(path: Path, aggregate: Aggregate) -> None:
     """Writes the report of several runs, atomically. Reports of the runs are linked by relative path.
-
-    Raises:
-        OSError: If the folder is missing or not writable.
+    Raises an `OSError` if the folder is missing or not writable.
     """
     worst = max(aggregate.pooled, key=lambda pool: pool.metrics.false_negatives)
     text = render(

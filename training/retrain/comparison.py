@@ -50,10 +50,8 @@ def evaluate_parent(parent: RunFolder, run: RunFolder) -> Path:
 def compare_with_parent(parent: RunFolder, run: RunFolder) -> tuple[dict[str, RunComparison], Verdict]:
     """Compares an evaluated run with its parent, on the parent's compared images and on the new ones.
 
-    Returns the comparisons by name of the set, and the common verdict.
-
-    Raises:
-        RunError: If one of them was not evaluated.
+    Returns the comparisons by name of the set, and the common verdict. Raises a `RunError` if one of them was
+    not evaluated.
     """
     old, new = load_evaluation(run.path / PARENT), load_evaluation(run.path)
     split = parent.compared_split

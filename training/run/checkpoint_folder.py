@@ -31,9 +31,7 @@ class CheckpointFolder:
 
     def write(self, stage: int, step: int, fill: Callable[[Path], None]) -> Path:
         """Adds the checkpoint that `fill` writes into an empty folder, removes the oldest ones; returns it.
-
-        Raises:
-            OSError: If the disk is full or not writable; earlier checkpoints are unchanged.
+        Raises an `OSError` if the disk is full or not writable; earlier checkpoints are unchanged.
         """
         checkpoint = self.path / f"ckpt-{stage}-{step}"
         remove_temporary_files(self.path)

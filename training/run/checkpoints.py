@@ -88,10 +88,8 @@ class RunState(tf.Module):
     def restore(self) -> bool:
         """Restores the newest intact checkpoint in all processes; returns whether there was one.
 
-        Damaged ones are reported.
-
-        Raises:
-            RunError: If there are checkpoints, but none is readable and fits this network.
+        Damaged ones are reported. Raises a `RunError` if there are checkpoints, but none is readable and fits
+        this network.
         """
         return self.share(self._restore_newest() if self._writes else None)
 
@@ -144,10 +142,8 @@ class RunState(tf.Module):
     def save(self, step: int, schedule: ScheduleState | None = None) -> Path | None:
         """Writes a checkpoint after `step` steps of the stage, then removes the oldest ones; returns it.
 
-        Processes that do not write only set their step and return None.
-
-        Raises:
-            RunError: If the disk is full or not writable; earlier checkpoints are unchanged.
+        Processes that do not write only set their step and return None. Raises a `RunError` if the disk is
+        full or not writable; earlier checkpoints are unchanged.
         """
         self.step.assign(step)
         self._saved_at = self._clock()

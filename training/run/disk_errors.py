@@ -13,9 +13,7 @@ from segdec.errors import RunError
 @contextmanager
 def explained_disk_errors(path: Path) -> Iterator[None]:
     """Turns write errors of Python and TensorFlow into a message that says what to do.
-
-    Raises:
-        RunError: If the disk is full or `path` is not writable.
+    Raises a `RunError` if the disk is full or `path` is not writable.
     """
     try:
         yield

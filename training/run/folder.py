@@ -63,11 +63,9 @@ class RunFolder:
     ) -> Self:
         """Creates the folder of a run, or resumes or replaces (`fresh`) the one that exists; locks it.
 
-        Partial files of a killed process are removed.
-
-        Raises:
-            RunError: If the folder is not a run, belongs to another configuration, other data or other
-                encoder weights, or another process uses it. Nothing was changed.
+        Partial files of a killed process are removed. Raises a `RunError` if the folder is not a run, belongs
+        to another configuration, other data or other encoder weights, or another process uses it. Nothing was
+        changed.
         """
         folder = cls(config.folder)
         if not folder.path.exists():
@@ -222,9 +220,7 @@ class RunFolder:
     def parts(self, split: Split) -> Parts:
         """Returns the images of a split with the predictor of each: the network with its thresholds, or its
         part that was built without the image's fold.
-
-        Raises:
-            SegdecError: If the images can no longer be found.
+        Raises a `SegdecError` if the images can no longer be found.
         """
         items, predictor = self.items(split), self.predictor()
         if split != "train" or self.experiment().network.folds == 1:
@@ -239,9 +235,7 @@ class RunFolder:
 
     def save_result(self, network: SegDecNet, result: RunResult) -> None:
         """Writes the weights, then the result, which marks the run as finished.
-
-        Raises:
-            RunError: If the disk is full or not writable.
+        Raises a `RunError` if the disk is full or not writable.
         """
         with (
             explained_disk_errors(self.path),

@@ -16,10 +16,8 @@ LOCK = "lock"
 def lock_folder(folder: Path) -> FileLock:
     """Locks a run folder for this process until `release`; the kernel releases the lock if the process dies.
 
-    The file `lock` of the folder also names the owner. The lock stays valid if the folder moves.
-
-    Raises:
-        RunError: If another process holds the lock. Nothing was changed.
+    The file `lock` of the folder also names the owner. The lock stays valid if the folder moves. Raises a
+    `RunError` if another process holds the lock. Nothing was changed.
     """
     path = folder / LOCK
     lock = FileLock(path, blocking=False, thread_local=False)

@@ -75,9 +75,7 @@ class RunResult(Config):
 
 def record_environment(folder: Path) -> None:
     """Writes the environment of the run; warns if it differs from that of the first start.
-
-    Raises:
-        OSError: If the file cannot be written.
+    Raises an `OSError` if the file cannot be written.
     """
     path, present = folder / ENVIRONMENT, describe_environment()
     if path.exists():
@@ -111,9 +109,7 @@ def describe_environment() -> dict[str, str]:
 
 def record_ignored(folder: Path, problems: Sequence[DataSetIssue]) -> None:
     """Lists the skipped problems of the data set and prints a warning; removes the list if there are none.
-
-    Raises:
-        OSError: If the file cannot be written.
+    Raises an `OSError` if the file cannot be written.
     """
     path = folder / IGNORED_FILE
     if not problems:

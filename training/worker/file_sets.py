@@ -102,10 +102,8 @@ def download_files(
 def frozen_copy(root: Path, paths: Iterable[Path]) -> Iterator[tuple[Path, list[Path]]]:
     """Yields a folder with copies of files below `root`, and their paths: the training continues meanwhile.
 
-    It appends only to the log, and deletes whole checkpoints, so all but the log can be hard links.
-
-    Raises:
-        FileNotFoundError: If a file was deleted.
+    It appends only to the log, and deletes whole checkpoints, so all but the log can be hard links. Raises a
+    `FileNotFoundError` if a file was deleted.
     """
     with tempfile.TemporaryDirectory(dir=root, prefix=".", suffix=".tmp") as folder:
         copies = []
