@@ -294,7 +294,7 @@ def test_the_command_trains_measures_and_writes(tmp_path):
     write_toy(tmp_path / "data" / "toy", 30, size=32)
     page = tmp_path / "page.md"
     page.write_text(f"{MARKER}\n{MARKER}\n")
-    words = ["--seeds", "3", "--minutes", "0.4", "--encoder-weights", "none", "--write", str(page)]
+    words = ["--seeds", "3", "--minutes", "0.05", "--encoder-weights", "none", "--write", str(page)]
     suite.main([str(tmp_path / "data"), "--out", str(tmp_path / "out"), *words])
     content = json.loads((tmp_path / "out" / "results" / "toy_all_seed3.json").read_text())
     assert content["good"] + content["defective"] == 6
