@@ -40,9 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (folder / "photographs").mkdir()
         images = write_photographs(folder / "photographs", options.size, options.photographs)
         competitors = {}
-        for way, words in list_ways().items():
+        for way, commands in list_ways().items():
             for some in (images[:1], images):
-                competitors[f"{way}, {len(some)}"] = partial(inspect, words, model, some, folder)
+                competitors[f"{way}, {len(some)}"] = partial(inspect, commands, model, some, folder)
         measured = interleave(competitors, options.rounds)
     return finish(options.json, tabulate(measured, len(images)), targets(measured, len(images)))
 
@@ -76,11 +76,11 @@ def inspect(commands: Sequence[Sequence[str]], model: Path, images: Sequence[Pat
     listed.write_text("".join(f"{path}\n" for path in images), encoding="utf-8")
     with ExitStack() as stack:
         results = stack.enter_context(tempfile.TemporaryDirectory(dir=folder))
-        words = [sys.executable, "-m", "segdec", "predict", str(listed), "--model", str(model)]
-        started = [[*words, "--results", results, *flags] for flags in commands]
+        command = [sys.executable, "-m", "segdec", "predict", str(listed), "--model", str(model)]
+        started = [[*command, "--results", results, *flags] for flags in commands]
         begun = time.perf_counter()
         pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-        running = [stack.enter_context(subprocess.Popen(words, cwd=ROOT, **pipes)) for words in started]
+        running = [stack.enter_context(subprocess.Popen(command, cwd=ROOT, **pipes)) for command in started]
         errors = [process.communicate()[1] for process in running]
         seconds = time.perf_counter() - begun
         for command, process, error in zip(started, running, errors, strict=True):

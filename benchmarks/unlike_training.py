@@ -107,37 +107,37 @@ def main(arguments: Sequence[str] | None = None) -> None:
     infer = None if options.encoder_weights is None else load_surface_network(options.encoder_weights)
     measured = [MeasuredSet(source, infer) for source in sets]
     how = options.altered, options.rate, options.seed
-    found = [measure_reasons(each, measured, *how) for each in measured]
+    all_reasons = [measure_reasons(each, measured, *how) for each in measured]
     names = [each.name for each in measured]
-    print(tabulate("rejected, %", names, [rejected_by_kind(each) for each in found]))
+    print(tabulate("rejected, %", names, [rejected_by_kind(each) for each in all_reasons]))
     print()
-    print(tabulate("expected reason, %", names, [expected_by_kind(each) for each in found]))
+    print(tabulate("expected reason, %", names, [expected_by_kind(each) for each in all_reasons]))
     print(
         f"\nStated rate of false alarms: {100 * options.rate:g} %. "
         f"Check of a photograph of 512 × 512 px in colour: {measure_ms():.1f} ms."
     )
 
 
-def rejected_by_kind(found: Reasons) -> dict[str, list[bool]]:
+def rejected_by_kind(by_kind: Reasons) -> dict[str, list[bool]]:
     """Returns which photographs of each kind are rejected."""
-    return {kind: [reason is not None for reason in each] for kind, each in found.items()}
+    return {kind: [reason is not None for reason in each] for kind, each in by_kind.items()}
 
 
-def expected_by_kind(found: Reasons) -> dict[str, list[bool]]:
+def expected_by_kind(by_kind: Reasons) -> dict[str, list[bool]]:
     """Returns which rejected photographs of each kind, and of all, have a reason in `EXPECTED`."""
     hits = {
-        kind: [reason in expected for reason in found.get(kind, []) if reason is not None]
+        kind: [reason in expected for reason in by_kind.get(kind, []) if reason is not None]
         for kind, expected in EXPECTED.items()
     }
     return {**hits, "all": [hit for of_kind in hits.values() for hit in of_kind]}
 
 
-def tabulate(heading: str, names: Sequence[str], found: Sequence[dict[str, list[bool]]]) -> str:
+def tabulate(heading: str, names: Sequence[str], all_hits: Sequence[dict[str, list[bool]]]) -> str:
     """Returns a table of percentages, with a row for each kind and a column for each data set."""
-    kinds = dict.fromkeys(kind for of_kinds in found for kind in of_kinds)
+    kinds = dict.fromkeys(kind for of_kinds in all_hits for kind in of_kinds)
     rows = []
     for kind in kinds:
-        of_sets = [of_kinds.get(kind, []) for of_kinds in found]
+        of_sets = [of_kinds.get(kind, []) for of_kinds in all_hits]
         every = [hit for hits in of_sets for hit in hits]
         rows.append([kind, *map(_percent, of_sets), _percent(every), str(len(every))])
     return markdown_table([heading, *names, "all", "photographs"], rows)
@@ -196,7 +196,7 @@ def measure_reasons(
     own: MeasuredSet, sets: Sequence[MeasuredSet], altered: int, rate: float, seed: int
 ) -> Reasons:
     """Returns for each kind of photograph the reasons why they are rejected."""
-    found: defaultdict[str, list[str | None]] = defaultdict(list)
+    by_kind: defaultdict[str, list[str | None]] = defaultdict(list)
     random = np.random.default_rng(seed)
     groups = [item.group for item in own.items]
     parts = random.permutation(sorted(set(groups)))
@@ -208,12 +208,12 @@ def measure_reasons(
         good: list[int] = []
         for index in (index for index, group in enumerate(groups) if group in held):
             defective = own.items[index].label > 0
-            found["defective" if defective else "good"].append(own.compare(trained, own.images[index]))
+            by_kind["defective" if defective else "good"].append(own.compare(trained, own.images[index]))
             good += [] if defective else [index]
         for index in random.permutation(good)[:altered].tolist():
             for kind, image in alter(own.images[index], others, random, coloured=own.coloured):
-                found[kind].append(own.compare(trained, image))
-    return found
+                by_kind[kind].append(own.compare(trained, image))
+    return by_kind
 
 
 # === Alterations ===

@@ -67,9 +67,9 @@ class JointWorkers:
 
     def _start(self, name: str) -> "subprocess.Popen[str]":
         places = map(str, (self._folder / "key.txt", self._folder / name))
-        words = ["work", self._url, *places, name, self._addresses[name], str(self._journal)]
+        arguments = ["work", self._url, *places, name, self._addresses[name], str(self._journal)]
         with (self._folder / f"{name}.txt").open("a") as output:
-            return start_process([sys.executable, "-m", MODULE, *words], stdout=output, stderr=output)
+            return start_process([sys.executable, "-m", MODULE, *arguments], stdout=output, stderr=output)
 
 
 def make_toys(url: str) -> ConfirmedDataSet:

@@ -22,24 +22,24 @@ def work(url: str, key_file: str, folder: str, name: str, address: str, journal:
     options = command.WorkerOptions(
         url=url, key_file=Path(key_file), folder=Path(folder), name=name, address=address
     )
-    words = [sys.executable, "-m", MODULE, "train", journal]
+    arguments = [sys.executable, "-m", MODULE, "train", journal]
     command.work(
         options,
-        lambda job: [*words, f"{job.id}-{job.rank}", *fit_command(job)[3:], "--encoder-weights", "none"],
+        lambda job: [*arguments, f"{job.id}-{job.rank}", *fit_command(job)[3:], "--encoder-weights", "none"],
     )
 
 
-def train(journal: str, name: str, words: Sequence[str]) -> None:
-    """Runs `python -m training` with these words."""
+def train(journal: str, name: str, arguments: Sequence[str]) -> None:
+    """Runs `python -m training` with these arguments."""
     from training.__main__ import main as run_training
 
     with noting_overlaps(Path(journal), name):
-        run_training(words)
+        run_training(arguments)
 
 
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["work", *arguments]:
             work(*arguments)
-        case ["train", journal, name, *words]:
-            train(journal, name, words)
+        case ["train", journal, name, *arguments]:
+            train(journal, name, arguments)

@@ -151,9 +151,9 @@ class Programs:
     def _start_worker(self) -> "subprocess.Popen[str]":
         folder = self.folder
         places = (folder / "key.txt", folder / "worker", folder / "artifact", self.journal)
-        words = ["worker", self.url, *map(str, places)]
+        arguments = ["worker", self.url, *map(str, places)]
         with (folder / "worker.txt").open("a") as output:
-            return start_process([sys.executable, "-m", MODULE, *words], stdout=output, stderr=output)
+            return start_process([sys.executable, "-m", MODULE, *arguments], stdout=output, stderr=output)
 
 
 def make_labeller(programs: Programs, photographs: int, seed: int) -> Labeller:

@@ -41,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = {"record": "required", "record-folder": str(options.folder), "record-free-share": "0"}
         with start_stub(settings | KEEP) as service, generators() as pool:
             request = encode_request("GET", "/v1/line")
-            words = {"rate": options.screens, "seconds": options.seconds}
-            load = pool.submit(open_loop, service.port, request, **words).result()
+            load_settings = {"rate": options.screens, "seconds": options.seconds}
+            load = pool.submit(open_loop, service.port, request, **load_settings).result()
     took = [exchange.latency_ms for exchange in load.exchanges]
     failed = sum(exchange.status != 200 for exchange in load.exchanges)
     p50, p99 = np.percentile(took, [50, 99])

@@ -40,8 +40,8 @@ def work(url: str, key_file: str, folder: str, artifact: str, journal: str) -> N
 
     job_run.HEARTBEAT_S, job_run.POLL_S, job_run.RETRY_S, command.IDLE_S = HEARTBEAT_S, 0.1, 0.5, 0.3
     options = command.WorkerOptions(url=url, key_file=Path(key_file), folder=Path(folder), name="killed")
-    words = [sys.executable, "-m", MODULE, "train"]
-    command.work(options, lambda job: [*words, job.model, str(job.id), artifact, journal])
+    arguments = [sys.executable, "-m", MODULE, "train"]
+    command.work(options, lambda job: [*arguments, job.model, str(job.id), artifact, journal])
 
 
 def train(name: str, job: str, artifact: str, journal: str) -> None:

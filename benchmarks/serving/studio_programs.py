@@ -57,11 +57,11 @@ def _service(folder: Path) -> ServerProcess:
 def _running_worker(folder: Path, url: str, weights: Path | None) -> Iterator[None]:
     key, place = str(folder / "key.txt"), str(folder / "worker")
     if weights is None:
-        words = ["training", "worker", "--url", url, "--key-file", key, "--folder", place]
+        arguments = ["training", "worker", "--url", url, "--key-file", key, "--folder", place]
     else:
-        words = [MODULE, url, key, place, str(weights.absolute())]
+        arguments = [MODULE, url, key, place, str(weights.absolute())]
     with (folder / "worker.txt").open("w", encoding="utf-8") as output:
-        worker = start_process([sys.executable, "-m", *words], stdout=output, stderr=output)
+        worker = start_process([sys.executable, "-m", *arguments], stdout=output, stderr=output)
     try:
         yield
     finally:

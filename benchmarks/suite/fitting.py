@@ -85,7 +85,7 @@ def run_fit(run: FitRun) -> float:
     for path in (splits, log):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_splits(splits, run.source.training(run.defects, run.seed))
-    words = [
+    flags = [
         *("--layout", run.source.layout, "--splits", splits, "--seed", run.seed, "--name", run.name),
         *("--minutes", options.minutes, "--encoder-weights", options.weights),
         *("--runs", options.out / "runs", "--out", run.model, "--overwrite"),
@@ -96,7 +96,7 @@ def run_fit(run: FitRun) -> float:
         "training",
         "fit",
         str(run.source.root),
-        *map(str, words),
+        *map(str, flags),
         *options.flags,
     ]
     began = time.monotonic()

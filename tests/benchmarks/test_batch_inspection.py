@@ -16,8 +16,17 @@ def test_each_way_inspects_every_photograph(quick_artifact, tmp_path, monkeypatc
     once = lambda ways, _: {name: [way()] for name, way in ways.items()}  # noqa: E731
     monkeypatch.setattr(batch_inspection, "interleave", once)
     written = tmp_path / "figures.json"
-    words = ["--model", str(quick_artifact), "--size", "24x32", "--photographs", "4", "--json", str(written)]
-    assert batch_inspection.main(words) in (0, 1)
+    arguments = [
+        "--model",
+        str(quick_artifact),
+        "--size",
+        "24x32",
+        "--photographs",
+        "4",
+        "--json",
+        str(written),
+    ]
+    assert batch_inspection.main(arguments) in (0, 1)
     rows = json.loads(written.read_text())["rows"]
     assert [row["way"] for row in rows] == ["one process", "2 shards"]
     assert all(row["s for all, median"] > 0 for row in rows)

@@ -66,8 +66,8 @@ def test_a_record_has_as_many_stations_as_asked_for():
 
 @pytest.mark.slow
 def test_large_record(tmp_path, capsys):
-    words = ["--folder", str(tmp_path), "--rows", "500", "--times", "1", "--only", "of a"]
-    assert large_record.main(words) in (0, 1)
+    arguments = ["--folder", str(tmp_path), "--rows", "500", "--times", "1", "--only", "of a"]
+    assert large_record.main(arguments) in (0, 1)
     printed = capsys.readouterr().out
     assert "figures of a day at a station" in printed
     assert "next reviews of a station" in printed

@@ -74,17 +74,17 @@ def test_loads_have_answers_rejections_and_failures(port):
 def test_overhead_and_overload(stub, tiny_artifact, monkeypatch, capsys):
     for module in (overhead, overload):
         monkeypatch.setattr(module, "start_service", lambda *_: nullcontext(stub))
-    words = ["--seconds", "0.3", "--side", "32", "--model", str(tiny_artifact)]
-    assert overhead.main([*words, "--rounds", "1"]) in (0, 1)
+    arguments = ["--seconds", "0.3", "--side", "32", "--model", str(tiny_artifact)]
+    assert overhead.main([*arguments, "--rounds", "1"]) in (0, 1)
     assert "service / faster way in process" in capsys.readouterr().out
-    assert overload.main([*words, "--capacity-seconds", "0.5"]) in (0, 1)
+    assert overload.main([*arguments, "--capacity-seconds", "0.5"]) in (0, 1)
     assert "met     answers other than 200 and 503 with Retry-After: 0" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_recording(tmp_path, capsys):
-    words = ["--stub", "--rounds", "1", "--seconds", "0.3", "--folder", str(tmp_path)]
-    assert recording.main(words) in (0, 1)
+    arguments = ["--stub", "--rounds", "1", "--seconds", "0.3", "--folder", str(tmp_path)]
+    assert recording.main(arguments) in (0, 1)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[3:5]] == ["/v1/predict", "/v1/inspect"]
 
@@ -93,6 +93,6 @@ def test_recording(tmp_path, capsys):
 def test_memory_bound(quick_artifact, monkeypatch, capsys):
     monkeypatch.setattr(memory_bound, "RELEASE_S", 0.0)
     monkeypatch.setattr(memory_bound, "BODIES", 4)
-    words = ["--model", str(quick_artifact), "--engine", "openvino", "--rounds", "1"]
-    assert memory_bound.main(words) in (0, 1)
+    arguments = ["--model", str(quick_artifact), "--engine", "openvino", "--rounds", "1"]
+    assert memory_bound.main(arguments) in (0, 1)
     assert "4 bodies of 31 MB" in capsys.readouterr().out

@@ -27,8 +27,8 @@ answer_requests(lambda: ({work}, "library 1"))
 def folder(tmp_path_factory):
     """A workload of the tiny network."""
     folder = tmp_path_factory.mktemp("workload")
-    words = ["--engines", "tensorflow", "--plain", "tensorflow"]
-    workload.main([str(folder), "--network", TINY.model_dump_json(), *words])
+    arguments = ["--engines", "tensorflow", "--plain", "tensorflow"]
+    workload.main([str(folder), "--network", TINY.model_dump_json(), *arguments])
     return folder
 
 

@@ -131,11 +131,11 @@ def data(tmp_path, monkeypatch):
     return measured
 
 
-def run_suite(tmp_path, *words):
+def run_suite(tmp_path, *arguments):
     """Returns the exit code; 0 without one."""
     flags = ["--out", str(tmp_path / "out"), "--encoder-weights", "none", "--seeds", "0", "1"]
     try:
-        suite.main([str(tmp_path), *flags, *words])
+        suite.main([str(tmp_path), *flags, *arguments])
     except SystemExit as left:
         return left.code
     return 0
@@ -201,10 +201,10 @@ def test_fit_sees_the_training_photographs_alone_and_its_last_line_is_the_error(
         RunError, match=r"`fit` exited with 2: error: too few \(all output: .*parts_1_seed4.txt"
     ):
         fitting.run_fit(run)
-    words = started[0]
-    assert words[1:5] == ["-m", "training", "fit", str(tmp_path / "parts")]
-    assert words[-1] == "--strict"
-    lines = Path(words[words.index("--splits") + 1]).read_text().split()
+    arguments = started[0]
+    assert arguments[1:5] == ["-m", "training", "fit", str(tmp_path / "parts")]
+    assert arguments[-1] == "--strict"
+    lines = Path(arguments[arguments.index("--splits") + 1]).read_text().split()
     assert lines[::2] == ["train"] * 3
     assert set(lines[1::2]) in ({"00", "01", "02"}, {"00", "02", "03"})
 
@@ -294,8 +294,8 @@ def test_the_command_trains_measures_and_writes(tmp_path):
     write_toy(tmp_path / "data" / "toy", 30, size=32)
     page = tmp_path / "page.md"
     page.write_text(f"{MARKER}\n{MARKER}\n")
-    words = ["--seeds", "3", "--minutes", "0.05", "--encoder-weights", "none", "--write", str(page)]
-    suite.main([str(tmp_path / "data"), "--out", str(tmp_path / "out"), *words])
+    arguments = ["--seeds", "3", "--minutes", "0.05", "--encoder-weights", "none", "--write", str(page)]
+    suite.main([str(tmp_path / "data"), "--out", str(tmp_path / "out"), *arguments])
     content = json.loads((tmp_path / "out" / "results" / "toy_all_seed3.json").read_text())
     assert content["good"] + content["defective"] == 6
     assert content["steps"] > 0

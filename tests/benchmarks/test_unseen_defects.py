@@ -74,16 +74,16 @@ def test_the_command_writes_stored_results_and_names_what_failed(source, tmp_pat
     monkeypatch.setattr(unseen_defects, "list_sets", lambda *_: ([source], {}))
     file, out = tmp_path / "table.md", tmp_path / "out"
     file.write_text(f"{MARKER}\n{MARKER}\n")
-    words = [str(tmp_path), "--out", str(out), "--write", str(file), "--encoder-weights", "none"]
+    arguments = [str(tmp_path), "--out", str(out), "--write", str(file), "--encoder-weights", "none"]
     failed = subprocess.CompletedProcess([], 2)
     monkeypatch.setattr("benchmarks.suite.fitting.subprocess.run", lambda *_, **__: failed)
     with pytest.raises(SystemExit):
-        unseen_defects.main(words)
+        unseen_defects.main(arguments)
     assert "failed: parts_without_dent_seed0" in capsys.readouterr().err
     settings = {"minutes": 3.0, "weights": "none", "flags": []}
     for kind in ("dent", "scratch"):
         stored = result(kind, 0.75, 0.5)
         object.__setattr__(stored, "settings", settings)
         stored.save(out / "results" / f"parts_without_{kind}_seed0.json")
-    unseen_defects.main(words)
+    unseen_defects.main(arguments)
     assert "| parts | dent |" in file.read_text() and "`fit --minutes 3" in file.read_text()

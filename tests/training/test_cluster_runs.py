@@ -31,12 +31,12 @@ class ClusterRun:
 
     def start_task(self, job, index, *flags, before=None):
         cluster = {"cluster": self.addresses, "task": {"type": job, "index": index}}
-        words = ["run", self.experiment, "--runs", self.folder, *flags]
+        arguments = ["run", self.experiment, "--runs", self.folder, *flags]
         output = self._output(job, index)
         output.unlink(missing_ok=True)
         environment = {"TF_CONFIG": json.dumps(cluster)}
         self.processes[job, index] = forked.start(
-            "training", *words, printed=output, before=before, **environment
+            "training", *arguments, printed=output, before=before, **environment
         )
 
     def exit_codes(self, *tasks):
@@ -123,8 +123,8 @@ def test_a_run_continues_under_another_strategy(start_run):
     run.terminate("worker", 1)  # a signal to one stops both
     assert run.exit_codes(*WORKERS) == [75, 75], run.output("worker", 0)
     assert "Stopped by SIGTERM" in run.output("worker", 0)
-    words = ["run", run.experiment, "--runs", run.folder, *LONGER, "--devices", "cpu:2"]
-    done = forked.run("training", *words)
+    arguments = ["run", run.experiment, "--runs", run.folder, *LONGER, "--devices", "cpu:2"]
+    done = forked.run("training", *arguments)
     assert done.returncode == 0, done.stderr
     assert "Resuming" in done.stdout
     assert "mirrored on 2 × CPU" in done.stdout

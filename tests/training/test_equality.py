@@ -32,12 +32,12 @@ def train(tmp_path_factory, tiny_encoder_weights):
     @cache
     def train(encoder, strategy):
         out = folder / f"{encoder}-{strategy}.npz"
-        words = [*STRATEGIES[strategy], encoder, tiny_encoder_weights, out]
+        arguments = [*STRATEGIES[strategy], encoder, tiny_encoder_weights, out]
         clusters = make_clusters(2) if strategy == "multi-worker" else []
         environments = [{"TF_CONFIG": cluster.to_tf_config()} for cluster in clusters] or [{}]
         printed = out.with_suffix(".txt")
         processes = [
-            forked.start("tests.training.equality_worker", *words, printed=printed, **environment)
+            forked.start("tests.training.equality_worker", *arguments, printed=printed, **environment)
             for environment in environments
         ]
         try:

@@ -169,12 +169,12 @@ def test_engines_are_exported_and_verified(finished_run, toy_root, tmp_path, cap
 def test_unknown_engine_and_artifact_of_another_run_are_rejected(
     finished_run, tiny_artifact, tmp_path, capsys
 ):
-    for words, printed in (
+    for arguments, printed in (
         (["export", finished_run, tmp_path / "model", "--engines", "abacus"], "engine 'abacus' is unknown."),
         (["verify", finished_run, tiny_artifact], "was not exported from"),
     ):
         with pytest.raises(SystemExit) as caught:
-            main([str(word) for word in words])
+            main([str(word) for word in arguments])
         assert caught.value.code == 2
         assert printed in capsys.readouterr().err
     assert not (tmp_path / "model").exists()

@@ -62,9 +62,9 @@ def test_a_second_signal_has_its_usual_effect():
 @pytest.mark.slow
 def test_sigterm_of_a_process(tiny_experiment, tmp_path):
     flags = ["--runs", str(tmp_path), "--stages.segment.steps", "9000", "--checkpoint-every", "9000"]
-    words = ["run", str(tiny_experiment), *flags, "--validate-every", "9000"]
+    arguments = ["run", str(tiny_experiment), *flags, "--validate-every", "9000"]
     output = tmp_path / "printed.txt"
-    process = forked.start("training", *words, "--fresh", printed=output)
+    process = forked.start("training", *arguments, "--fresh", printed=output)
     try:
         while process.exitcode is None and len(read_log(tmp_path / "tiny")) < 2:
             time.sleep(0.1)
@@ -74,5 +74,5 @@ def test_sigterm_of_a_process(tiny_experiment, tmp_path):
         process.kill()
     assert code == 75, printed
     assert "Stopped by SIGTERM after step" in printed
-    assert f"Resume with: python -m training {' '.join(words)}\n" in printed
+    assert f"Resume with: python -m training {' '.join(arguments)}\n" in printed
     assert list((tmp_path / "tiny" / "checkpoints").glob("ckpt-0-*/state.index"))

@@ -32,9 +32,9 @@ def started(monkeypatch):
     return tasks
 
 
-def leave(*words):
+def leave(*arguments):
     with pytest.raises(SystemExit) as left:
-        main(["launch", *map(str, words)])
+        main(["launch", *map(str, arguments)])
     return left.value.code
 
 
@@ -62,7 +62,7 @@ def test_parameter_servers(started, tiny_experiment):
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("arguments", "expected"),
     [
         (["E"], ["--workers is missing", "Usage: "]),
         (["--workers", "0", "E"], ["--workers 0", "1 or more"]),
@@ -74,8 +74,8 @@ def test_parameter_servers(started, tiny_experiment):
         (["--workers", "2", "E", "--sed", "3"], ["--sed", "--seed"]),
     ],
 )
-def test_bad_words(started, tiny_experiment, capsys, words, expected):
-    assert leave(*(tiny_experiment if word == "E" else word for word in words)) == 2
+def test_bad_words(started, tiny_experiment, capsys, arguments, expected):
+    assert leave(*(tiny_experiment if word == "E" else word for word in arguments)) == 2
     printed = capsys.readouterr().err
     assert printed.startswith("error: ")
     assert all(word in printed for word in expected)

@@ -51,9 +51,11 @@ class Machines:
             printed = self.place(rank) / "printed.txt"
             printed.unlink(missing_ok=True)
             before = partial(fault_injection.prepare, faults)
-            words = [*words_of(self.place(rank)), "--strategy", "multi-worker"]
+            arguments = [*words_of(self.place(rank)), "--strategy", "multi-worker"]
             environment = {"TF_CONFIG": json.dumps(cluster)}
-            processes.append(forked.start("training", *words, printed=printed, before=before, **environment))
+            processes.append(
+                forked.start("training", *arguments, printed=printed, before=before, **environment)
+            )
         return [forked.wait(process) for process in processes]
 
     def printed(self, rank):
@@ -84,7 +86,7 @@ def test_the_time_in_which_machines_connect_does_not_count(monkeypatch, tmp_path
 
     monkeypatch.setattr(cluster_member, "ProcessGroupContext", connected)
     monkeypatch.setattr(command, "clock", lambda: now[0])
-    monkeypatch.setattr(command, "_fit", lambda *words: began.append(words[3]))
+    monkeypatch.setattr(command, "_fit", lambda *arguments: began.append(arguments[3]))
     options = command.FitOptions(root=tmp_path, out=tmp_path / "model", runs=tmp_path / "runs")
     command.fit(options, 90.0, Cluster({"worker": ("a:1", "b:1")}, "worker", 0))
     command.fit(options, 90.0)
@@ -94,12 +96,12 @@ def test_the_time_in_which_machines_connect_does_not_count(monkeypatch, tmp_path
 @pytest.mark.slow
 def test_two_machines_without_a_shared_folder_train_one_model(machines):
     """A signal to the one without files stops both, and the run resumes."""
-    words = fit_words("400", "--resume")
+    arguments = fit_words("400", "--resume")
     step_done = "training.fit.time_control:TimeControl.step_done"
-    codes = machines.run(words, terminate_at=step_done, count=3)
+    codes = machines.run(arguments, terminate_at=step_done, count=3)
     assert codes == [75, 75], machines.printed(CHIEF) + machines.printed(MEMBER)
     assert "The same command resumes." in machines.printed(CHIEF)
-    codes = machines.run(words)
+    codes = machines.run(arguments)
     assert codes == [0, 0], machines.printed(CHIEF) + machines.printed(MEMBER)
     assert "multi-worker on worker 1 in a cluster of 2 × worker" in machines.printed(MEMBER)
     for rank in (CHIEF, MEMBER):

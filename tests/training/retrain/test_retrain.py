@@ -56,8 +56,8 @@ def _ticking_clock(monkeypatch):
     monkeypatch.setattr("training.retrain.command.measure_forward", lambda *_: 0.001)
 
 
-def retrain(run, reviewed, *words):
-    main(["retrain", str(run), "--reviewed", str(reviewed), *map(str, words)])
+def retrain(run, reviewed, *arguments):
+    main(["retrain", str(run), "--reviewed", str(reviewed), *map(str, arguments)])
 
 
 @pytest.mark.slow
@@ -90,7 +90,7 @@ def test_the_next_version_begins_with_the_weights_of_the_former(run, model, writ
 def test_a_stopped_command_continues_and_exports_no_worse_version(
     run, model, write_reviewed, monkeypatch, capsys
 ):
-    reviewed, words, advance = write_reviewed(), ("--parent", model, "--minutes", 40), Trainer._advance
+    reviewed, arguments, advance = write_reviewed(), ("--parent", model, "--minutes", 40), Trainer._advance
     folder = RunFolder(run.with_name("tiny_2"))
 
     def stop(trainer, index):
@@ -100,20 +100,20 @@ def test_a_stopped_command_continues_and_exports_no_worse_version(
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_advance", stop)
         with pytest.raises(SystemExit):
-            retrain(run, reviewed, *words)
+            retrain(run, reviewed, *arguments)
     assert not folder.has_result
     steps = read_log(folder.path)[-1]["step"]
     capsys.readouterr()
     monkeypatch.setattr(comparison, "combine_verdicts", lambda _: "worse")
     with pytest.raises(SystemExit) as refused:
-        retrain(run, reviewed, *words)
+        retrain(run, reviewed, *arguments)
     printed, error = capsys.readouterr()
     assert "reviewed " not in printed
     assert re.search(r"error: tiny 2 is worse than 1 and was not exported\..*--force", error)
     assert refused.value.code == 2 and not model.with_name("2").exists()
     assert 1 < folder.experiment().stages.segment.steps == steps < MAX_STEPS
     with pytest.raises(SystemExit):
-        retrain(run, write_reviewed("others"), *words, "--version", "2", "--out", model.with_name("3"))
+        retrain(run, write_reviewed("others"), *arguments, "--version", "2", "--out", model.with_name("3"))
     assert "tiny_2' is another run" in capsys.readouterr().err
 
 
@@ -122,14 +122,14 @@ def test_a_stopped_command_continues_and_exports_no_worse_version(
 
 @pytest.mark.slow
 def test_what_cannot_be_learnt_from_is_refused(run, model, write_reviewed, capsys):
-    for reviewed, words, printed in (
+    for reviewed, arguments, printed in (
         (write_reviewed("other", label="hole"), (), "10 photographs have the label 'hole'"),
         (write_reviewed("none", 0), (), "has no entry"),
         (write_reviewed("some"), ("--minutes", "0"), "--minutes 0. Expected a time limit"),
         (write_reviewed("more"), ("--name", "../x"), "'../x' cannot name a run"),
     ):
         with pytest.raises(SystemExit) as refused:
-            retrain(run, reviewed, "--parent", model, *words)
+            retrain(run, reviewed, "--parent", model, *arguments)
         assert refused.value.code == 2
         assert printed in capsys.readouterr().err
     assert [path.name for path in run.parent.iterdir() if path.is_dir()] == ["tiny"]

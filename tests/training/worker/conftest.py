@@ -85,15 +85,15 @@ def work(service, tmp_path, trained_model):
 
 @pytest.fixture
 def start_worker(tmp_path):
-    """Starts `stub_worker.py` as a process: URL, name and further words → process."""
+    """Starts `stub_worker.py` as a process: URL, name and further arguments → process."""
     running = []
 
-    def start(url, name, *words):
+    def start(url, name, *arguments):
         key = tmp_path / "key"
         key.write_text(TRAIN_KEY)
         module = "tests.training.worker.stub_worker"
         command = [sys.executable, "-m", module, url, key, tmp_path / name, name]
-        running.append(subprocess.Popen([str(word) for word in (*command, *words)], cwd=ROOT))
+        running.append(subprocess.Popen([str(word) for word in (*command, *arguments)], cwd=ROOT))
         return running[-1]
 
     yield start

@@ -14,13 +14,13 @@ import sys
 import time
 from pathlib import Path
 
-*words, place = sys.argv[1:]
+*arguments, place = sys.argv[1:]
 folder, config = Path(place), os.environ["TF_CONFIG"]
 index = json.loads(config)["task"]["index"]
 signal.signal(signal.SIGTERM, lambda *_: (folder / "stop").touch())
 (folder / f"{index}.json").write_text(config)
 if index == 0:
-    trainer = subprocess.Popen([sys.executable, str(Path(__file__).with_name("stub_trainer.py")), *words])
+    trainer = subprocess.Popen([sys.executable, str(Path(__file__).with_name("stub_trainer.py")), *arguments])
     while trainer.poll() is None and not (folder / "stop").exists():
         time.sleep(0.1)
     if trainer.poll() is None:

@@ -18,9 +18,9 @@ if __name__ == "__main__":
     options = WorkerOptions(url=url, name=name, address=address, once=True, **places)
 
     def command_of(job):
-        trainer, *words = stub_command(job, artifact, steps)[1:]
+        trainer, *arguments = stub_command(job, artifact, steps)[1:]
         if place is None:
-            return [sys.executable, trainer, *words]
-        return [sys.executable, str(Path(trainer).with_name("stub_group_trainer.py")), *words, place]
+            return [sys.executable, trainer, *arguments]
+        return [sys.executable, str(Path(trainer).with_name("stub_group_trainer.py")), *arguments, place]
 
     work(options, command_of)

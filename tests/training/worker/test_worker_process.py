@@ -28,7 +28,7 @@ def wait_for(condition):
 
 @pytest.fixture
 def start(start_worker, trained_model):
-    """Starts a worker with a stub for the training: URL, name, steps and further words → process."""
+    """Starts a worker with a stub for the training: URL, name, steps and further arguments → process."""
     return lambda url, name, steps, *group: start_worker(url, name, trained_model, steps, *group)
 
 
