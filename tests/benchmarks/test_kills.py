@@ -116,8 +116,9 @@ def test_joint_trainings_without_a_model_are_counted(capsys):
 def test_nothing_is_lost_when_programs_are_killed(tmp_path, capsys, monkeypatch):
     pytest.importorskip("tensorflow")
     monkeypatch.setattr(joint_kills, "MINUTES", 0.3)  # a few steps
-    words = ["--folder", str(tmp_path / "new"), "--photographs", "6", "--kills", "2"]
-    assert kills.main(words) == 0
+    numbers = ["--photographs", "6", "--kills", "2", "--joint-kills", "chief"]
+    assert kills.main(["--folder", str(tmp_path / "new"), *numbers]) == 0
     printed = capsys.readouterr().out
     assert "confirmed labels" in printed
-    assert re.search(r"joint trainings +2\n", printed)
+    assert re.search(r"joint trainings +1\n", printed)
+    assert re.search(r"leases of a group +2\n", printed)
