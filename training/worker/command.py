@@ -2,13 +2,11 @@
 
 import os
 import platform
-import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from pydantic import ValidationError
 
@@ -19,6 +17,7 @@ from segdec.errors import ConfigError, ServiceError
 from segdec.runtime.files import folder_lock
 from segdec.training_schemas import LeasedJob, WorkerIdentity
 from training.distribution.cluster import find_address_problem
+from training.distribution.interruption import Interruption
 from training.worker.job_run import JobRun, WorkerStoppedError
 from training.worker.service_connection import ServiceConnection, is_temporary
 from training.worker.trainer_process import fit_command
@@ -41,20 +40,6 @@ class WorkerOptions:
     once: bool = False
 
 
-class _StopSignal:
-    """Records the first SIGTERM or SIGINT; a second one has its usual effect."""
-
-    def __init__(self) -> None:
-        self.received = False
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._note)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        self.received = True
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 def work(options: WorkerOptions, make_command: Callable[[LeasedJob], Sequence[str]] = fit_command) -> None:
     """Leases jobs and trains until SIGTERM or Ctrl-C; a job in progress is then released.
 
@@ -68,12 +53,11 @@ def work(options: WorkerOptions, make_command: Callable[[LeasedJob], Sequence[st
     service = ServiceConnection(options.url, _read_key(options.key_file), verify=options.ca_file or True)
     folder = options.folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    stop = _StopSignal()
     try:
-        with service, folder_lock(folder, wait=False):
+        with Interruption() as stop, service, folder_lock(folder, wait=False):
             print(f"Worker {identity.name} waits for jobs of {options.url}.", flush=True)
             reason = None
-            while not stop.received:
+            while stop.received is None:
                 former, (job, reason) = reason, _lease(service, identity)
                 if job is None:
                     if reason not in (None, former):
@@ -81,8 +65,9 @@ def work(options: WorkerOptions, make_command: Callable[[LeasedJob], Sequence[st
                     _wait(stop)
                     continue
                 print(f"Job {job.id}: {job.model} {job.version} on {job.data_set_name}.", flush=True)
-                run = JobRun(service, job, folder, signing_key, lambda: stop.received, make_command)
-                run.run()
+                JobRun(
+                    service, job, folder, signing_key, lambda: stop.received is not None, make_command
+                ).run()
                 print(f"Job {job.id}: ended.", flush=True)
                 if options.once:
                     return
@@ -113,9 +98,9 @@ def _identify(options: WorkerOptions) -> WorkerIdentity:
         raise config_error(error, WorkerIdentity) from error
 
 
-def _wait(stop: _StopSignal) -> None:
+def _wait(stop: Interruption) -> None:
     until = time.monotonic() + IDLE_S
-    while not stop.received and time.monotonic() < until:
+    while stop.received is None and time.monotonic() < until:
         time.sleep(0.2)
 
 
