@@ -68,10 +68,18 @@ def json_body(model: type[BaseModel], limit: Limit = MAX_JSON_BYTES, any_type: b
 
 
 def document_json_bodies(app: FastAPI) -> None:
-    """Adds the bodies that `JsonBody` reads to the OpenAPI document."""
-    for route in app.routes:
-        if isinstance(route, APIRoute) and (model := _model_of(route.dependant)) is not None:
-            route.openapi_extra = describe_json_body(model)
+    """Adds the bodies that `JsonBody` reads to the OpenAPI document, when it is made."""
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        for route in app.routes:
+            # Apps share their routes.
+            if isinstance(route, APIRoute) and route.openapi_extra is None:
+                model = _model_of(route.dependant)
+                route.openapi_extra = None if model is None else describe_json_body(model)
+        return describe()
+
+    app.openapi = openapi  # type: ignore[method-assign]  # as `document_keys` does
 
 
 def _model_of(dependant: Dependant) -> type[BaseModel] | None:

@@ -23,6 +23,7 @@ import uvicorn
 from anyio.from_thread import start_blocking_portal
 from fastapi import FastAPI
 from numpy.typing import NDArray
+from pydantic_settings import DotEnvSettingsSource
 from sqlalchemy import Engine, make_url
 
 from api.app import create_app
@@ -361,6 +362,14 @@ def new_files_have_tables(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DatabaseFiles, "create", create)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def settings_read_no_file():
+    """Settings come from flags and variables; looking for each of them in a file takes milliseconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DotEnvSettingsSource, "__call__", lambda _: {})
         yield
 
 

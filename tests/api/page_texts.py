@@ -4,6 +4,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
@@ -46,8 +47,13 @@ class EnglishText(NamedTuple):
     place: str
 
 
-def english_texts() -> Iterator[EnglishText]:
-    """Yields all texts that are translated."""
+@cache
+def english_texts() -> list[EnglishText]:
+    """Returns all texts that are translated."""
+    return list(_english_texts())
+
+
+def _english_texts() -> Iterator[EnglishText]:
     for role in USER_ROLES:
         yield EnglishText(role, False, "roles.py")
     for page in PAGES:
@@ -57,7 +63,8 @@ def english_texts() -> Iterator[EnglishText]:
     for path in SCRIPTS:
         yield from texts_of_script(path.read_text("utf-8"), str(path.relative_to(API)))
     for path in sorted(API.rglob("*.py")):
-        yield from texts_of_module(path.read_text("utf-8"), str(path.relative_to(API)))
+        if "translate" in (source := path.read_text("utf-8")):
+            yield from texts_of_module(source, str(path.relative_to(API)))
 
 
 # === Pages ===

@@ -3,11 +3,12 @@
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 import pytest
 
 from api.messages.catalogues import DEFAULT, read_catalogues
-from tests.api.page_texts import API
+from tests.api.page_texts import API, name_of
 
 CODE_POSITIONS = {
     "RequestError": 1,
@@ -71,15 +72,18 @@ OF_PROGRAMS = {
 """Errors of machines, of workers, and of requests that the pages do not make."""
 
 
+@cache
+def calls(source: str) -> list[tuple[str, ast.Call]]:
+    """Returns the calls in a module that make errors, each with the name of its function."""
+    found = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [(name_of(node.func), node) for node in found if name_of(node.func) in CODE_POSITIONS]
+
+
 def code_expressions(source: str) -> Iterator[ast.expr]:
     """Yields the expressions in a module that are codes of errors."""
-    for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.Call):
-            continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if name in CODE_POSITIONS:
-            yield from node.args[CODE_POSITIONS[name] :][:1]
-            yield from (one.value for one in node.keywords if one.arg == "code")
+    for name, node in calls(source):
+        yield from node.args[CODE_POSITIONS[name] :][:1]
+        yield from (one.value for one in node.keywords if one.arg == "code")
 
 
 def codes(source: str, computed: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -91,13 +95,15 @@ def codes(source: str, computed: Mapping[str, Sequence[str]]) -> Iterator[str]:
             yield from computed[ast.unparse(found)]
 
 
-def modules() -> Iterator[tuple[str, str]]:
-    """Yields name and source of the modules whose errors a page can show."""
+@cache
+def modules() -> Mapping[str, str]:
+    """Returns the sources of the modules whose errors a page can show, by their names."""
     root = API.parent
     read = ("images.py", "imaging/*.py", "inference/*.py", "mask_decoding.py")
     found = [*API.rglob("*.py"), *(root / "datasets").rglob("*.py")]
     found += [path for pattern in read for path in (root / "segdec").glob(pattern)]
-    return ((path.relative_to(root).as_posix(), path.read_text("utf-8")) for path in found)
+    sources = {path.relative_to(root).as_posix(): path.read_text("utf-8") for path in found}
+    return {name: text for name, text in sources.items() if any(f"{one}(" in text for one in CODE_POSITIONS)}
 
 
 @pytest.fixture(scope="module", params=[code for code in read_catalogues() if code != DEFAULT])
@@ -108,7 +114,7 @@ def translated(request) -> dict[str, set[str]]:
 
 
 def test_each_error_of_the_pages_has_a_text(translated):
-    stated = {code for name, source in modules() for code in codes(source, COMPUTED.get(name, {}))}
+    stated = {code for name, source in modules().items() for code in codes(source, COMPUTED.get(name, {}))}
     assert len(stated) > 150
     missing = stated - translated.keys() - OF_PROGRAMS
     assert missing == set(), "Add them to `codes` in api/messages/languages."
@@ -117,9 +123,11 @@ def test_each_error_of_the_pages_has_a_text(translated):
 
 
 def test_no_computed_code_is_listed_that_no_module_has():
-    expressions = {name: {ast.unparse(one) for one in code_expressions(source)} for name, source in modules()}
+    expressions = {
+        name: {ast.unparse(one) for one in code_expressions(source)} for name, source in modules().items()
+    }
     listed = ((name, one) for name, computed in COMPUTED.items() for one in computed)
-    assert [(name, one) for name, one in listed if one not in expressions[name]] == []
+    assert [(name, one) for name, one in listed if one not in expressions.get(name, ())] == []
 
 
 # === Values ===
@@ -127,10 +135,9 @@ def test_no_computed_code_is_listed_that_no_module_has():
 
 def stated_values(source: str) -> Iterator[tuple[str, set[str]]]:
     """Yields code and names of the values of each `Cause` and `RequestError` with a literal code."""
-    tree = ast.parse(source)
     assigned = [
         (node.lineno, node.targets[0].id, node.value)
-        for node in ast.walk(tree)
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     ]
 
@@ -141,11 +148,8 @@ def stated_values(source: str) -> Iterator[tuple[str, set[str]]]:
         assert isinstance(values, ast.Dict), f"line {values.lineno}: the values are not a dict"
         return {ast.literal_eval(key) for key in values.keys if key}
 
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
+    for kind, node in calls(source):
         given = {keyword.arg: keyword.value for keyword in node.keywords}
-        kind = getattr(node.func, "id", "")
         if kind == "Cause":
             code, values = [*node.args, *given.values(), ast.Dict([], [])][:2]
             if isinstance(code, ast.Constant):
@@ -156,7 +160,7 @@ def stated_values(source: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def test_errors_have_the_values_of_their_texts(translated):
-    given = [found for _, source in modules() for found in stated_values(source)]
+    given = [found for source in modules().values() for found in stated_values(source)]
     assert len(given) > 200
     known = {"detail", "seconds"}
     missing = [(code, translated[code] - names - known) for code, names in given if code in translated]

@@ -27,6 +27,15 @@ AFTER = datetime(2026, 3, 2, 13, 2, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
 
+ONE_DATABASE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def short_pdf(monkeypatch):
+    """`test_reports` has whole files, which need half a second for their fonts."""
+    monkeypatch.setattr("api.reports.scheduled_reports.write_pdf", lambda _content, _now: b"%PDF-")
+
+
 @pytest.fixture
 def filled(engine):
     stock(engine, [make_row(number, inspected_at=NOON) for number in (1, 2, 3)])
@@ -115,6 +124,7 @@ def server_of(controller, login=""):
     return MailServer.from_settings(settings)
 
 
+@ONE_DATABASE
 @pytest.mark.parametrize("login", ["", "user:secret@"])
 def test_a_report_is_sent(filled, mail_server, login):
     make_reports(mail=server_of(mail_server, login), language="de").make_due(filled, "shift", AFTER)
@@ -129,6 +139,7 @@ def test_a_report_is_sent(filled, mail_server, login):
     assert files[0].get_payload(decode=True).startswith(b"%PDF-")
 
 
+@ONE_DATABASE
 def test_a_wrong_login_is_an_error(filled, mail_server):
     with pytest.raises(OSError, match="Authentication"):
         make_reports(mail=server_of(mail_server, "user:wrong@")).make_due(filled, "shift", AFTER)
@@ -142,10 +153,19 @@ def test_a_password_is_not_sent_without_encryption(mail_server, monkeypatch):
         server.send(None)
 
 
-def test_failures_are_logged(make_app, serve, tmp_path, caplog, monkeypatch):
+def test_the_service_makes_reports_and_logs_failures(make_app, serve, tmp_path, caplog, monkeypatch):
     settings = {"record_folder": tmp_path / "record", "report_folder": tmp_path / "reports"}
-    with serve(make_app(record="required", report_schedule="shift", **settings)) as client:
+    settings |= {"report_schedule": "shift,day", "report_language": "de"}
+    with serve(make_app(record="required", **settings)) as client:
+        record: Record = client.app.state.service.recording.record
         reports = client.app.state.service.features.reports
+
+        def made(engine):
+            with engine.connect() as connection:
+                return connection.execute(select(scheduled_reports.c.kind)).scalars().all()
+
+        client.run(reports.make_all_due)
+        assert set(client.run(lambda: record.read_all(made))) == {"shift", "day"}
         monkeypatch.setattr(reports, "make_due", Mock(side_effect=RunError("no encryption")))
         client.run(reports.make_all_due)
     assert "The report of the last shift is tried again later: no encryption" in caplog.text
@@ -173,23 +193,3 @@ def test_unusable_settings_are_refused(flags, words):
 def test_other_addresses_of_mail_servers_are_refused(url):
     with pytest.raises(ConfigError, match="Expected smtp://HOST:PORT"):
         MailServer.from_settings(Settings.model_validate({"report_smtp": url}))
-
-
-def test_the_service_makes_reports(make_app, serve, tmp_path):
-    folder = tmp_path / "record"
-    app = make_app(
-        record="required",
-        record_folder=folder,
-        report_schedule="shift,day",
-        report_folder=tmp_path / "reports",
-        report_language="de",
-    )
-    with serve(app) as client:
-        record: Record = client.app.state.service.recording.record
-
-        def made(engine):
-            with engine.connect() as connection:
-                return connection.execute(select(scheduled_reports.c.kind)).scalars().all()
-
-        client.run(client.app.state.service.features.reports.make_all_due)
-        assert set(client.run(lambda: record.read_all(made))) == {"shift", "day"}
