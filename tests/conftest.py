@@ -1,5 +1,6 @@
 """Fixtures that several packages share; whatever needs TensorFlow is made once a session."""
 
+import gc
 import os
 import shutil
 import sys
@@ -23,6 +24,12 @@ RECORD_VARIABLES = {"SEGDEC_RECORD_RESERVED_MB": "0.1", "SEGDEC_RECORD_FREE_SHAR
 os.environ.update(RECORD_VARIABLES)
 # As `import_openvino` does: tests import OpenVINO themselves, and its telemetry forks processes that hang.
 sys.modules.setdefault("openvino_telemetry", None)
+
+
+def pytest_collection_finish() -> None:
+    """Lets garbage collections skip what was imported: with TensorFlow each takes most of a second."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """The report in a model: served without access to the service, and only as it was exported."""
 
 import hashlib
-import json
 import shutil
 
 import pytest
@@ -9,30 +8,32 @@ import pytest
 from api.app import create_app
 from api.models import report
 from api.settings import Settings
-from segdec.artifact import open_artifact
 from tests.api.conftest import ServiceClient, problem
-from tests.forged_artifact import write_manifest
+from tests.forged_artifact import forge
 
 PAGE = b"<!doctype html><script>location = 'https://example.com'</script>"
 ADMIN = {"X-API-Key": "admin"}
 PATH = "/v1/models/tiny/versions/1/report"
 
 
-@pytest.fixture
-def folder(tiny_artifact, tmp_path):
-    """A model with a report in a folder of models."""
-    place = tmp_path / "models" / "tiny" / "1"
-    shutil.copytree(tiny_artifact, place)
-    (place / "report.html").write_bytes(PAGE)
-    manifest = json.loads(open_artifact(place).content)
-    manifest["files"]["report.html"] = hashlib.sha256(PAGE).hexdigest()
-    write_manifest(place, json.dumps(manifest).encode())
-    return place
+@pytest.fixture(scope="module")
+def folder(tiny_artifact, tmp_path_factory):
+    """A model with a report in a folder of models; its version 2 has none."""
+    models = tmp_path_factory.mktemp("models") / "tiny"
+    for version in ("1", "2"):
+        shutil.copytree(tiny_artifact, models / version)
+    (models / "1" / "report.html").write_bytes(PAGE)
+    for version in ("1", "2"):
+        forge(models / version, version=version)
+    (models / "labels.json").write_text('{"stable": "1", "canary": "2"}')
+    return models / "1"
 
 
-@pytest.fixture
-def client(folder, key_files):
-    settings = Settings(models=folder.parents[1], batch_sizes=(1,), admin_keys=key_files["admin_keys"])
+@pytest.fixture(scope="module")
+def client(folder, tmp_path_factory):
+    keys = tmp_path_factory.mktemp("keys") / "admin.keys"
+    keys.write_text(f"admin:{hashlib.sha256(b'admin').hexdigest()}")
+    settings = Settings(models=folder.parents[1], batch_sizes=(1,), admin_keys=keys)
     with ServiceClient(create_app(settings)) as client:
         yield client
 
@@ -70,13 +71,10 @@ def test_a_report_that_changed_is_not_shown(client, folder, monkeypatch):
     assert problem(client.get(PATH, headers=ADMIN)) == (404, "report_changed")
 
 
-def test_other_models_have_no_report(make_app, serve, tiny_artifact, client):
-    assert problem(client.get("/v1/models/tiny/versions/9/report", headers=ADMIN)) == (
-        404,
-        "version_not_found",
-    )
+def test_other_models_have_no_report(make_app, serve, client):
+    for version, expected in (("9", "version_not_found"), ("2", "no_report")):
+        answer = client.get(f"/v1/models/tiny/versions/{version}/report", headers=ADMIN)
+        assert problem(answer) == (404, expected)
     assert problem(client.get("/v1/models/../versions/1/report", headers=ADMIN))[0] == 404
-    with ServiceClient(create_app(Settings(model=tiny_artifact, batch_sizes=(1,)))) as without:
-        assert problem(without.get(PATH)) == (404, "no_report")
     with serve(make_app()) as in_memory:
         assert problem(in_memory.get("/v1/models/unnamed/versions/0/report")) == (404, "no_report")

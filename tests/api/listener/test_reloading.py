@@ -85,6 +85,7 @@ def shown(address: tuple[str, int]) -> str:
     return name
 
 
+@pytest.mark.slow
 def test_signal_reloads_keys_and_certificate(start_stubbed, tmp_path):
     keys = tmp_path / "keys.txt"
     keys.write_text(OLD[1])

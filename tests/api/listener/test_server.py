@@ -12,6 +12,7 @@ import httpx
 import numpy as np
 import pytest
 
+from api.__main__ import main
 from api.app import create_app
 from api.listener.server import bind, url_of
 from api.settings import Settings
@@ -101,12 +102,13 @@ def test_server_prints_its_address_and_stops(tiny_artifact, bodies, tmp_path):
     assert re.fullmatch(r"\S+ WARNING request .* client=127.0.0.1 .* problem=truncated_image .*", refused)
 
 
-def test_unknown_flag_ends_the_start(tmp_path):
-    log = tmp_path / "stderr"
-    with log.open("w") as stderr, start("--modle", "x", stderr=stderr) as process:
-        process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert log.read_text() == "error: Unknown setting --modle. Did you mean --model?\n"
+def test_unknown_flag_ends_the_start(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["api", "--modle", "x"])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "error: Unknown setting --modle. Did you mean --model?\n"
 
 
 def test_address_that_is_in_use_or_unknown_is_refused():

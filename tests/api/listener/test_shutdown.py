@@ -12,7 +12,6 @@ from api.listener.server import DrainingServer
 from segdec.images import encode_png
 from tests.api.conftest import PNG, part_image
 from tests.api.listener.test_http_protocol import LIVE, Wire, ask
-from tests.marks import slow_case
 
 
 @pytest.mark.slow
@@ -63,13 +62,13 @@ def post(part: bytes, path: bytes = b"/v1/predict", headers: bytes = b"") -> byt
     return b"%s%sContent-Length: %d\r\n\r\n%s" % (head, headers, len(part), part)
 
 
-@pytest.mark.parametrize("step", ["infer", slow_case("prepare")])
-def test_unanswered_requests_get_503_when_the_drain_time_ends(start_stubbed, step):
-    stubbed = start_stubbed("--drain-s", "0", hangs=step)
+@pytest.mark.slow
+def test_unanswered_requests_get_503_when_the_drain_time_ends(start_stubbed):
+    stubbed = start_stubbed("--drain-s", "0", hangs="infer")
     part = encode_png(part_image())
     with closing(Wire(stubbed.address)) as wire, closing(Wire(stubbed.address)) as idle:
         wire.send(post(part, headers=b"X-Request-ID: part-7\r\n"))
-        stubbed.wait_for(step)
+        stubbed.wait_for("infer")
         stubbed.process.send_signal(signal.SIGTERM)
         answer = wire.response()
         assert answer.problem() == (503, "draining")

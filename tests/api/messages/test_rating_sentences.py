@@ -114,7 +114,7 @@ def test_the_cases_have_every_sentence_of_a_rating(english):
 
 
 def test_every_sentence_of_a_rating_is_in_german(english):
-    shown = [translate_sentences(text, GERMAN) for text in english]
-    wrong = [(text, part) for text in shown for part in written_texts() if part in text]
+    shown, written = [translate_sentences(text, GERMAN) for text in english], written_texts()
+    wrong = [(text, part) for text in shown for part in written if part in text]
     assert wrong == [], "Add the sentences to api/messages/languages/de.json."
     assert [text for text in shown if ENGLISH_WORDS.search(text)] == []

@@ -17,10 +17,10 @@ from api.settings import Settings
 from segdec.artifact import manifest_sha256, open_artifact
 from segdec.artifact.signatures import generate_key_pair, read_private_key, write_signature
 from segdec.errors import ArtifactError
-from segdec.export.model_export import ModelCard, export_model
 from tests.api.conftest import PNG, ServiceClient
 from tests.api.models.conftest import ADMIN
 from tests.api.models.stub_models import NAME
+from tests.forged_artifact import forge
 
 
 def ask(client, part, path="/v1/predict"):
@@ -179,16 +179,6 @@ def test_signal_reloads_every_model(client, shelf, caplog):
 # === Real models ===
 
 
-@pytest.fixture(scope="module")
-def second_version(tmp_path_factory, tiny_network, tiny_config) -> Path:
-    """Version 2 of the tiny artifact, with the threshold 1."""
-    folder = tmp_path_factory.mktemp("versions") / "2"
-    thresholds = tiny_config.thresholds.model_copy(update={"score": 1.0})
-    config = tiny_config.model_copy(update={"thresholds": thresholds})
-    export_model(tiny_network, folder, config, ModelCard("tiny", "2"))
-    return folder
-
-
 @pytest.fixture
 def release(tmp_path_factory) -> Path:
     """A private key; its public key is in `.pub` and in `trusted.pem`."""
@@ -203,10 +193,12 @@ def sign(folder: Path, private: Path) -> None:
 
 
 @pytest.fixture
-def start_real(tiny_artifact, second_version, release, key_files, tmp_path):
-    """Starts a service with copies of two real versions, that trusts one key."""
-    shutil.copytree(tiny_artifact, tmp_path / "real" / "tiny" / "1")
-    shutil.copytree(second_version, tmp_path / "real" / "tiny" / "2")
+def start_real(tiny_artifact, tiny_config, release, key_files, tmp_path):
+    """Starts a service with two versions of a real model, the second with the threshold 1, that trusts one key."""
+    for version in ("1", "2"):
+        shutil.copytree(tiny_artifact, tmp_path / "real" / "tiny" / version)
+    thresholds = {**tiny_config.thresholds.model_dump(), "score": 1.0}
+    forge(tmp_path / "real" / "tiny" / "2", version="2", thresholds=thresholds)
     (tmp_path / "real" / "tiny" / "labels.json").write_text('{"stable": "1"}')
     words = {"models": tmp_path / "real", "batch_sizes": (1,), "admin_keys": key_files["admin_keys"]}
     settings = Settings(**words, require_signature=release.with_name("trusted.pem"))

@@ -6,9 +6,6 @@ import pytest
 
 from tests.api.record.databases import running_postgres
 from tests.api.record.recording_clients import Clients, RecordingService, check
-from tests.marks import slow_case
-
-CASES = [("sqlite", 1), slow_case("sqlite", 5), slow_case("postgresql", 5)]
 
 
 @pytest.fixture
@@ -18,12 +15,12 @@ def own_postgres():
         yield cluster
 
 
-@pytest.mark.parametrize(("database_url", "kills"), CASES, indirect=["database_url"])
-def test_answered_inspections_survive_kills_of_the_service(database_url, tmp_path, kills):
+@pytest.mark.slow
+def test_answered_inspections_survive_kills_of_the_service(database_url, tmp_path):
     folder, clients, moments = tmp_path / "record", Clients(), random.Random(0)
     service = RecordingService(folder, database_url)
     clients.start(service)
-    for _ in range(kills):
+    for _ in range(2):
         clients.wait_for_answers(moments.randrange(1, 40))
         clients.ended.wait(moments.uniform(0.0, 0.05))
         service.kill()
