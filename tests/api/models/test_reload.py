@@ -194,7 +194,7 @@ def sign(folder: Path, private: Path) -> None:
 
 @pytest.fixture
 def start_real(tiny_artifact, tiny_config, release, key_files, tmp_path):
-    """Starts a service with two versions of a real model, the second with the threshold 1, that trusts one key."""
+    """Starts a service with two versions of a real model, the second with threshold 1; it trusts one key."""
     for version in ("1", "2"):
         shutil.copytree(tiny_artifact, tmp_path / "real" / "tiny" / version)
     thresholds = {**tiny_config.thresholds.model_dump(), "score": 1.0}
