@@ -106,7 +106,7 @@ class Metrics:
         self._models = Gauge(
             "segdec_model_info",
             "Models that are served; the value is always 1.",
-            ("model", "version", "sha256", "labels"),
+            ("model", "version", "sha256", "aliases"),
             registry=registry,
         )
         for name, text, function in (
@@ -233,11 +233,11 @@ class Metrics:
             self._distances.labels(model.name, model.version, measure).observe(distance)
 
     def set_models(self, models: Iterable[tuple[ModelIdentity, Sequence[str]]]) -> None:
-        """Sets the served models: identities with the labels of their versions, such as `stable`."""
+        """Sets the served models: identities with the aliases of their versions, such as `stable`."""
         self._models.clear()
-        for identity, labels in models:
+        for identity, aliases in models:
             sha256 = identity.sha256 or ""
-            self._models.labels(identity.name, identity.version, sha256, ",".join(labels)).set(1)
+            self._models.labels(identity.name, identity.version, sha256, ",".join(aliases)).set(1)
 
     def register(self, collector: Collector) -> None:
         self._registry.register(collector)

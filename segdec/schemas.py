@@ -192,7 +192,7 @@ class ThresholdsInUse(AnswerPart):
 class ModelDetail(ModelIdentity):
     """A served model with its manifest."""
 
-    labels: list[str] = Field(description="movable labels of the version, for example stable or canary")
+    aliases: list[str] = Field(description="of the version, such as stable or canary; they can be moved")
     signed_by: str | None = Field(
         None, description="trusted key that signed the model; null: the service requires no signature"
     )

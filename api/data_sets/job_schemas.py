@@ -128,7 +128,7 @@ class ProposingModelChoice(AnswerPart):
         description="finished training of this data set; null: another served model"
     )
     ended_at: datetime | None = Field(description="end of this training")
-    labels: list[str] = Field(description="of the served version; empty: the model is not in use")
+    aliases: list[str] = Field(description="of the served version; empty: the model is not in use")
 
 
 class ProposingModelList(AnswerPart):

@@ -12,7 +12,7 @@ from api.http.middleware.access import caller_fields
 from api.http.request_params import RequiredName
 from api.http.roles import require_role
 from api.inspecting.dependencies import ServiceDep
-from api.models.labels import PROMOTE, ROLL_BACK, set_candidate
+from api.models.aliases import PROMOTE, ROLL_BACK, set_candidate
 from api.models.thresholds import Score, ThresholdChange, check_order
 from segdec.schemas import ReloadAnswer
 
@@ -32,7 +32,7 @@ class ThresholdChoice(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    version: RequiredName = Field(description="name of its folder, or a label")
+    version: RequiredName = Field(description="name of its folder, or an alias")
     score: Score | None = Field(description="image score from which a photograph is a defect")
     review: Score | None = Field(
         description="image score, below `score`, from which a photograph is for review; null: no review"
@@ -66,19 +66,19 @@ async def choose_candidate(
     """Runs a version in shadow mode: it processes the same photographs as the stable version; clients do not
     get its answers.
     """
-    return await service.relabel(name, set_candidate(choice.version), caller_fields(request.scope))
+    return await service.change_aliases(name, set_candidate(choice.version), caller_fields(request.scope))
 
 
 @router.post("/models/{name}/promote", responses=document_problems(404, 409, 422, 500, 503))
 async def promote(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
     """Makes the candidate the stable version, and the stable version `previous`."""
-    return await service.relabel(name, PROMOTE, caller_fields(request.scope))
+    return await service.change_aliases(name, PROMOTE, caller_fields(request.scope))
 
 
 @router.post("/models/{name}/rollback", responses=document_problems(404, 409, 422, 500, 503))
 async def roll_back(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
     """Makes stable the version that was stable before the last promotion."""
-    return await service.relabel(name, ROLL_BACK, caller_fields(request.scope))
+    return await service.change_aliases(name, ROLL_BACK, caller_fields(request.scope))
 
 
 @router.post(

@@ -23,7 +23,7 @@ async def get_named_model(service: ServiceDep, name: str) -> ServedModel:
 
 
 async def get_model_version(service: ServiceDep, name: str, version: str) -> ServedModel:
-    """Returns the version of the model that the path names by its number or by a label."""
+    """Returns the version of the model that the path names by its number or by an alias."""
     return service.find_model(name, version)
 
 

@@ -74,7 +74,7 @@ async def predict_with_model(
 async def predict_with_version(
     request: Request, service: ServiceDep, model: ModelVersionDep, params: PredictParams
 ) -> Response:
-    """Inspects one photograph with a version of a model, given by its number or a label."""
+    """Inspects one photograph with a version of a model, given by its number or an alias."""
     return await _respond(request, service, model, params)
 
 

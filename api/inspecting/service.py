@@ -20,8 +20,8 @@ from api.inspecting.settings import InspectionSettings
 from api.inspecting.shadow.shadow_metrics import ShadowMetrics
 from api.inspecting.shadow.shadowing import Shadowing
 from api.metrics import Metrics
+from api.models.aliases import CANDIDATE, AliasChange
 from api.models.file_update import FileUpdate
-from api.models.labels import CANDIDATE, LabelChange
 from api.models.loader import LoadTimes, ModelLoader, Write, warm_up
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.reload_log import log_reload
@@ -214,9 +214,9 @@ class InspectionService:
         """Sets the served models in the metrics, and starts their counters."""
         for model in self.models.all():
             self.metrics.initialize_labels(model.identity, model.config.labels)
-            if CANDIDATE in model.labels:
+            if CANDIDATE in model.aliases:
                 self.shadowing.metrics.initialize(model.identity)
-        self.metrics.set_models([(model.identity, model.labels) for model in self.models.all()])
+        self.metrics.set_models([(model.identity, model.aliases) for model in self.models.all()])
 
     async def reload(self, name: str, requested_by: Mapping[str, str] | None = None) -> ReloadAnswer:
         """Serves what is on disk under `name` now, and logs it with the fields `requested_by` of the client.
@@ -228,20 +228,22 @@ class InspectionService:
             name, requested_by or {}, "reload", lambda loader: loader.reload(name)
         )
 
-    async def relabel(self, name: str, change: LabelChange, requested_by: Mapping[str, str]) -> ReloadAnswer:
-        """Changes the labels of the model `name` on disk, serves the labelled versions, and logs it.
+    async def change_aliases(
+        self, name: str, change: AliasChange, requested_by: Mapping[str, str]
+    ) -> ReloadAnswer:
+        """Changes the aliases of the model `name` on disk, serves the versions that have some, and logs it.
 
         Raises:
-            RequestError: As `ModelLoader.relabel`; 503 while the service starts or stops, or if the audit
-                entry is required and cannot be written.
+            RequestError: As `ModelLoader.change_aliases`; 503 while the service starts or stops, or if the
+                audit entry is required and cannot be written.
         """
         write = self._write_audited(change.action, requested_by)
 
-        async def relabel(loader: ModelLoader) -> ReloadAnswer:
+        async def change_aliases(loader: ModelLoader) -> ReloadAnswer:
             await self.recording.check()
-            return await loader.relabel(name, change, write)
+            return await loader.change_aliases(name, change, write)
 
-        return await self._change_models(name, requested_by, change.action, relabel)
+        return await self._change_models(name, requested_by, change.action, change_aliases)
 
     async def set_thresholds(
         self, name: str, change: ThresholdChange, requested_by: Mapping[str, str]
@@ -249,7 +251,7 @@ class InspectionService:
         """Changes the thresholds of a version of the model `name` on disk, uses them, and logs it.
 
         Raises:
-            RequestError: As `ModelLoader.set_thresholds`; 503 as `relabel`.
+            RequestError: As `ModelLoader.set_thresholds`; 503 as `change_aliases`.
         """
         write = self._write_audited(change.action, requested_by)
 

@@ -34,7 +34,7 @@ class FileUpdate(ABC):
     """A change of a file that is not written yet; `content` is that of the old file, None if there was none.
 
     Attributes:
-        kind: What the file has, `labels` or `thresholds`.
+        kind: What the file has, `aliases` or `thresholds`.
     """
 
     kind: ClassVar[str]
@@ -54,7 +54,7 @@ class FileUpdate(ABC):
     @property
     @abstractmethod
     def required(self) -> set[str]:
-        """The labels whose versions must be usable after the change."""
+        """The aliases whose versions must be usable after the change."""
 
     def check_writable(self) -> None:
         """Raises a RequestError, 409, if the folder is read-only: early, before a model is loaded."""

@@ -16,8 +16,8 @@ from api.errors import RequestError
 from api.inference.inference_thread import ImagePredictor, InferenceThread
 from api.inference.memory_budget import MemoryBudget
 from api.inference.network_cost import NetworkCost, measure_cost
+from api.models.aliases import PREVIOUS, AliasChange
 from api.models.file_update import FileUpdate
-from api.models.labels import PREVIOUS, LabelChange
 from api.models.registry import ModelRegistry, ServedModel, Versions
 from api.models.settings import ModelSettings
 from api.models.store import StoredModel, open_store
@@ -104,8 +104,8 @@ class ModelLoader:
             self.registry.default = name
         return answer
 
-    async def relabel(self, name: str, change: LabelChange, write: Write) -> ReloadAnswer:
-        """Changes the labels of the model `name`, and serves the labelled versions.
+    async def change_aliases(self, name: str, change: AliasChange, write: Write) -> ReloadAnswer:
+        """Changes the aliases of the model `name`, and serves the versions that have some.
 
         They are loaded and tested before `write` writes the file: so the versions on disk always work, even
         if the service is killed in between.
@@ -116,7 +116,7 @@ class ModelLoader:
 
         def prepare() -> tuple[StoredModel, FileUpdate]:
             stable = self.registry.find(name).identity.version
-            return self.store.relabel(name, stable, change)
+            return self.store.change_aliases(name, stable, change)
 
         return await self._swap(name, partial(self._load_changed, prepare=prepare, write=write))
 
@@ -192,7 +192,7 @@ class ModelLoader:
         if stored is None:
             self._remove(name)
         else:
-            required = {STABLE} if at_start else {*stored.labels, *stored.unusable} - {PREVIOUS}
+            required = {STABLE} if at_start else {*stored.aliases, *stored.unusable} - {PREVIOUS}
             self.registry.replace(name, await self._load_versions(name, stored, times, required))
 
     async def _load_changed(self, name: str, times: LoadTimes, *, prepare: Prepare, write: Write) -> None:
@@ -204,24 +204,24 @@ class ModelLoader:
     async def _load_versions(
         self, name: str, stored: StoredModel, times: LoadTimes, required: Set[str]
     ) -> Versions:
-        """Loads the labelled versions; raises if one with a `required` label cannot be used."""
+        """Loads the versions with aliases; raises if one with a `required` alias cannot be used."""
         before = self.registry.versions(name)
-        for label, reason in stored.unusable.items():
-            if label in required:
+        for alias, reason in stored.unusable.items():
+            if alias in required:
                 raise ArtifactError(reason)
-            _warn_unserved(name, label, reason)
+            _warn_unserved(name, alias, reason)
         served = {}
         for version, folder in stored.versions.items():
-            labels = stored.labels_of(version)
+            aliases = stored.aliases_of(version)
             try:
                 model = await self._load_version(folder, before.get(version), times)
             except Exception as error:  # whatever an engine raises
-                if required & set(labels):
+                if required & set(aliases):
                     raise
-                for label in labels:
-                    _warn_unserved(name, label, _reason(error))
+                for alias in aliases:
+                    _warn_unserved(name, alias, _reason(error))
             else:
-                served[version] = _with_thresholds(replace(model, labels=labels), stored)
+                served[version] = _with_thresholds(replace(model, aliases=aliases), stored)
         return served
 
     def _remove(self, name: str) -> None:
@@ -314,8 +314,8 @@ def _reason(error: Exception) -> str:
     return f"The model cannot be run here ({type(error).__name__}); see the log of the service."
 
 
-def _warn_unserved(name: str, label: str, reason: str) -> None:
-    logger.warning("%s: the label '%s' is not served: %s", name, label, reason)
+def _warn_unserved(name: str, alias: str, reason: str) -> None:
+    logger.warning("%s: the alias '%s' is not served: %s", name, alias, reason)
 
 
 def _with_thresholds(model: ServedModel, stored: StoredModel) -> ServedModel:

@@ -10,7 +10,7 @@ from api.errors import RequestError
 from api.inference.inference_thread import ImagePredictor
 from api.inference.memory_budget import LargestPhotograph
 from api.inference.network_cost import NetworkCost
-from api.models.labels import CANDIDATE
+from api.models.aliases import CANDIDATE
 from api.models.thresholds import ThresholdOverride
 from segdec.artifact import STABLE
 from segdec.config import ModelConfig, Thresholds
@@ -44,7 +44,7 @@ class ServedModel:
     """
 
     identity: ModelIdentity
-    labels: tuple[str, ...]
+    aliases: tuple[str, ...]
     predictor: ImagePredictor
     cost: NetworkCost = field(default_factory=NetworkCost)
     usage: Usage = field(default_factory=Usage, repr=False)
@@ -78,7 +78,7 @@ class ServedModel:
         manifest = self.config.model_copy(update={"thresholds": self.own_thresholds})
         return ModelDetail(
             **self.identity.model_dump(),
-            labels=list(self.labels),
+            aliases=list(self.aliases),
             signed_by=self.signed_by,
             manifest=manifest.model_dump(mode="json"),
             thresholds=ThresholdsInUse(
@@ -118,7 +118,7 @@ class ModelRegistry:
         return self._table.get(name, {})
 
     def find(self, name: str | None = None, version: str | None = None) -> ServedModel:
-        """Finds a model by name (None: the default) and version or label (None: the stable one).
+        """Finds a model by name (None: the default) and version or alias (None: the stable one).
 
         Raises:
             RequestError: 404 if there is no such model or version.
@@ -133,12 +133,12 @@ class ModelRegistry:
             raise RequestError(404, "model_not_found", detail)
         if version is None:
             return _stable(versions)
-        labels = {label: model for model in versions.values() for label in model.labels}
-        found = versions.get(version) or labels.get(version)
+        aliases = {alias: model for model in versions.values() for alias in model.aliases}
+        found = versions.get(version) or aliases.get(version)
         if found is None:
             detail = (
-                f"Model '{chosen}' has no version or label '{version}'. "
-                f"Expected one of: {_quoted([*versions, *labels])}."
+                f"Model '{chosen}' has no version or alias '{version}'. "
+                f"Expected one of: {_quoted([*versions, *aliases])}."
             )
             raise RequestError(404, "version_not_found", detail)
         return found
@@ -146,7 +146,7 @@ class ModelRegistry:
     def candidate(self, name: str) -> ServedModel | None:
         """Returns the candidate of the model `name`; None if it has none."""
         versions = self.versions(name).values()
-        found = (model for model in versions if CANDIDATE in model.labels and STABLE not in model.labels)
+        found = (model for model in versions if CANDIDATE in model.aliases and STABLE not in model.aliases)
         return next(found, None)
 
     def candidates(self) -> list[tuple[ServedModel, ServedModel]]:
@@ -172,7 +172,7 @@ class ModelRegistry:
 
 
 def _stable(versions: Versions) -> ServedModel:
-    return next(model for model in versions.values() if STABLE in model.labels)
+    return next(model for model in versions.values() if STABLE in model.aliases)
 
 
 def _quoted(names: Iterable[str]) -> str:

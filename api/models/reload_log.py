@@ -1,4 +1,4 @@
-"""One line in the log for each reload and each change of labels: who, what, result, time."""
+"""One line in the log for each reload and each change of aliases: who, what, result, time."""
 
 import asyncio
 import logging
@@ -25,13 +25,13 @@ async def log_reload(
     """
     started = time.perf_counter()
     facts: dict[str, object] = {"model": name, "before": _served(registry, name)}
-    labels = _labels(registry, name)
+    aliases = _aliases(registry, name)
     level, failure = logging.INFO, None
     try:
         done = await reloading
         facts |= {f"{step}_ms": ms for step, ms in done.timing_ms.model_dump().items()}
         facts["result"] = _result(
-            done, labels == _labels(registry, name), facts["before"] == _served(registry, name)
+            done, aliases == _aliases(registry, name), facts["before"] == _served(registry, name)
         )
         return done
     except BaseException as error:
@@ -47,10 +47,10 @@ async def log_reload(
 
 
 def _served(registry: ModelRegistry, name: str) -> str:
-    """Returns the served versions with labels and set thresholds: `1 (stable), 2 (canary, score 0.4)`."""
+    """Returns the served versions with aliases and set thresholds: `1 (stable), 2 (canary, score 0.4)`."""
     versions = sorted(registry.versions(name).items())
     return ", ".join(
-        f"{version} ({', '.join([*model.labels, *_set_thresholds(model)])})" for version, model in versions
+        f"{version} ({', '.join([*model.aliases, *_set_thresholds(model)])})" for version, model in versions
     )
 
 
@@ -61,17 +61,17 @@ def _set_thresholds(model: ServedModel) -> list[str]:
     return [f"score {used.score:g}", *([] if used.review is None else [f"review {used.review:g}"])]
 
 
-def _labels(registry: ModelRegistry, name: str) -> dict[str, tuple[str, ...]]:
-    return {version: model.labels for version, model in registry.versions(name).items()}
+def _aliases(registry: ModelRegistry, name: str) -> dict[str, tuple[str, ...]]:
+    return {version: model.aliases for version, model in registry.versions(name).items()}
 
 
-def _result(done: ReloadAnswer, same_labels: bool, same: bool) -> str:
+def _result(done: ReloadAnswer, same_aliases: bool, same: bool) -> str:
     if done.loaded:
         return "loaded"
     if done.removed:
         return "removed"
-    if not same_labels:
-        return "relabelled"
+    if not same_aliases:
+        return "aliases changed"
     return "unchanged" if same else "thresholds changed"
 
 

@@ -23,7 +23,7 @@ class ModelSettings(SettingGroup):
     model: Path | None = None
     """folder of one exported model"""
     models: Path | None = None
-    """folder of several models: NAME/VERSION/ (or NAME/ as fit writes it), NAME/labels.json has labels"""
+    """folder of several models: NAME/VERSION/ (or NAME/ as fit writes it), NAME/aliases.json has aliases"""
     allow_no_model: bool = False
     """start although the folder of --models has no model yet, to train the first one"""
     default_model: str | None = None

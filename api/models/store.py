@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from api.errors import RequestError
+from api.models.aliases import AliasChange, Aliases, AliasFileUpdate, find_alias_problems, parse_aliases
 from api.models.file_update import read_if_exists
-from api.models.labels import LabelChange, LabelFileUpdate, Labels, find_label_problems, parse_labels
 from api.models.settings import ModelSettings
 from api.models.thresholds import (
     THRESHOLDS,
@@ -17,7 +17,7 @@ from api.models.thresholds import (
     ThresholdFileUpdate,
     parse_overrides,
 )
-from segdec.artifact import LABELS, MANIFEST, STABLE, manifest_sha256, open_artifact
+from segdec.artifact import ALIASES, MANIFEST, STABLE, manifest_sha256, open_artifact
 from segdec.config import Thresholds
 from segdec.errors import ArtifactError, ConfigError
 from segdec.schemas import ModelIdentity
@@ -29,19 +29,19 @@ class StoredModel:
 
     Attributes:
         versions: Version → folder.
-        labels: Label → version.
-        unusable: Further labels, and why their versions cannot be served.
+        aliases: Alias → version.
+        unusable: Further aliases, and why their versions cannot be served.
         thresholds: Version → thresholds that replace those of its manifest.
     """
 
     versions: Mapping[str, Path]
-    labels: Labels
+    aliases: Aliases
     unusable: Mapping[str, str] = field(default_factory=dict)
     thresholds: Overrides = field(default_factory=dict)
 
-    def labels_of(self, version: str) -> tuple[str, ...]:
-        """Returns the labels of a version."""
-        return tuple(label for label, labelled in self.labels.items() if labelled == version)
+    def aliases_of(self, version: str) -> tuple[str, ...]:
+        """Returns the aliases of a version."""
+        return tuple(alias for alias, named in self.aliases.items() if named == version)
 
 
 class SingleModel:
@@ -65,7 +65,7 @@ class SingleModel:
         return []
 
     def find(self, name: str) -> StoredModel | None:
-        """Returns the one version, labelled stable; None for another name."""
+        """Returns the one version, which is stable; None for another name."""
         if name not in self.names():
             return None
         manifest = open_artifact(self.folder).manifest
@@ -76,13 +76,13 @@ class SingleModel:
             )
         return StoredModel({manifest.version: self.folder}, {STABLE: manifest.version})
 
-    def relabel(self, name: str, stable: str, change: LabelChange) -> NoReturn:  # noqa: ARG002
-        """Raises a RequestError, 409: a single version has no labels to change."""
+    def change_aliases(self, name: str, stable: str, change: AliasChange) -> NoReturn:  # noqa: ARG002
+        """Raises a RequestError, 409: a single version has no aliases to change."""
         detail = (
-            "A single version is served (--model): it has no labels to change. Put the versions into "
+            "A single version is served (--model): it has no aliases to change. Put the versions into "
             f"FOLDER/{name}/VERSION and serve them with --models FOLDER."
         )
-        raise RequestError(409, "labels_fixed", detail)
+        raise RequestError(409, "aliases_fixed", detail)
 
     def set_thresholds(
         self,
@@ -103,8 +103,8 @@ class SingleModel:
 class ModelFolder:
     """A folder of several artifacts, in subfolders NAME/VERSION/, or NAME/ as `fit` writes them.
 
-    `NAME/labels.json` lists the versions to serve with their labels; without this file the newest version is
-    served as `stable`. `NAME/thresholds.json` has thresholds that replace those of the versions.
+    `NAME/aliases.json` lists the versions to serve with their aliases; without this file the newest version
+    is served as `stable`. `NAME/thresholds.json` has thresholds that replace those of the versions.
     """
 
     def __init__(self, folder: Path, *, may_be_empty: bool = False) -> None:
@@ -144,7 +144,7 @@ class ModelFolder:
         return reasons
 
     def versions_of(self, name: str) -> list[str]:
-        """Returns the versions of a model on disk, labelled or not.
+        """Returns the versions of a model on disk, with and without aliases.
 
         Raises:
             ArtifactError: If a version is in the folder twice.
@@ -152,25 +152,27 @@ class ModelFolder:
         return list(self._artifacts_of(name))
 
     def find(self, name: str) -> StoredModel | None:
-        """Returns the labelled versions of a model as they are on disk now, or its newest version; None if
-        there is none.
+        """Returns the versions of a model that have aliases on disk now, or its newest version; None if there
+        is none.
 
         Raises:
-            ArtifactError: If its labels or thresholds are damaged, or the stable version is missing or
+            ArtifactError: If its aliases or thresholds are damaged, or the stable version is missing or
                 invalid.
         """
         artifacts = self._artifacts_of(name)
         if not artifacts:
             return None
-        path = self.folder / name / LABELS
+        path = self.folder / name / ALIASES
         content = read_if_exists(path)
-        labels = _newest(artifacts) if content is None else parse_labels(path, content)
-        return _stored_model(path, artifacts, labels, self._overrides(name))
+        aliases = _newest(artifacts) if content is None else parse_aliases(path, content)
+        return _stored_model(path, artifacts, aliases, self._overrides(name))
 
-    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[StoredModel, LabelFileUpdate]:
-        """Returns the model `name` with changed labels, and the update that writes them.
+    def change_aliases(
+        self, name: str, stable: str, change: AliasChange
+    ) -> tuple[StoredModel, AliasFileUpdate]:
+        """Returns the model `name` with changed aliases, and the update that writes them.
 
-        Without a file of labels, the version `stable`, which answers now, stays stable.
+        Without a file of aliases, the version `stable`, which answers now, stays stable.
 
         Raises:
             RequestError: 404 if there is no such model or version, 409 if the change is not possible.
@@ -179,9 +181,9 @@ class ModelFolder:
         artifacts = self._artifacts_of(name)
         if not artifacts:
             raise RequestError(404, "model_not_found", f"The model '{name}' is not in {self.folder}.")
-        path, content, before = self._labels(name, stable, artifacts)
-        update = LabelFileUpdate(path, content, before, change.apply(before))
-        for version in (update.after[label] for label in update.required):
+        path, content, before = self._aliases(name, stable, artifacts)
+        update = AliasFileUpdate(path, content, before, change.apply(before))
+        for version in (update.after[alias] for alias in update.required):
             if version not in artifacts:
                 detail = f"Model '{name}' has no version '{version}' on disk."
                 expected = f"Expected one of: {', '.join(artifacts)}."
@@ -197,7 +199,7 @@ class ModelFolder:
         Args:
             identity: The served version whose thresholds change.
             own: The thresholds of its manifest.
-            stable: As in `relabel`.
+            stable: As in `change_aliases`.
             change: The new values.
 
         Raises:
@@ -209,25 +211,25 @@ class ModelFolder:
         artifacts = self._artifacts_of(name)
         if version not in artifacts or manifest_sha256(artifacts[version]) != identity.sha256:
             raise _replaced(identity)
-        labels_path, _, labels = self._labels(name, stable, artifacts)
+        aliases_path, _, aliases = self._aliases(name, stable, artifacts)
         path = self.folder / name / THRESHOLDS
         content = read_if_exists(path)
         before = parse_overrides(path, content)
-        own_labels = tuple(label for label, labelled in labels.items() if labelled == version)
-        if not own_labels:
+        own_aliases = tuple(alias for alias, named in aliases.items() if named == version)
+        if not own_aliases:
             raise _replaced(identity)
-        update = ThresholdFileUpdate(path, content, identity, own, own_labels, before, change)
+        update = ThresholdFileUpdate(path, content, identity, own, own_aliases, before, change)
         update.check_writable()
-        return _stored_model(labels_path, artifacts, labels, update.after), update
+        return _stored_model(aliases_path, artifacts, aliases, update.after), update
 
-    def _labels(
+    def _aliases(
         self, name: str, stable: str, artifacts: Mapping[str, Path]
-    ) -> tuple[Path, bytes | None, Labels]:
-        """Returns the file of labels, its content and the labels; without the file, `stable` stays stable."""
-        path = self.folder / name / LABELS
+    ) -> tuple[Path, bytes | None, Aliases]:
+        """Returns the file of aliases, its content and the aliases; without it, `stable` stays stable."""
+        path = self.folder / name / ALIASES
         content = read_if_exists(path)
         if content is not None:
-            return path, content, parse_labels(path, content)
+            return path, content, parse_aliases(path, content)
         return path, None, {STABLE: stable} if stable in artifacts else _newest(artifacts)
 
     def _overrides(self, name: str) -> Overrides:
@@ -268,21 +270,21 @@ def _replaced(identity: ModelIdentity) -> RequestError:
 
 
 def _stored_model(
-    path: Path, artifacts: Mapping[str, Path], labels: Labels, overrides: Overrides
+    path: Path, artifacts: Mapping[str, Path], aliases: Aliases, overrides: Overrides
 ) -> StoredModel:
-    """Returns the versions that `labels` of the file `path` name; raises an ArtifactError without the stable
+    """Returns the versions that `aliases` of the file `path` name; raises an ArtifactError without the stable
     one.
     """
-    unusable = find_label_problems(path, labels, artifacts)
-    for label, version in labels.items():
+    unusable = find_alias_problems(path, aliases, artifacts)
+    for alias, version in aliases.items():
         try:
-            if label not in unusable:
+            if alias not in unusable:
                 _check_identity(artifacts[version], path.parent.name, version)
         except ArtifactError as error:
-            unusable[label] = str(error)
+            unusable[alias] = str(error)
     if STABLE in unusable:
         raise ArtifactError(unusable[STABLE])
-    usable = {label: version for label, version in labels.items() if label not in unusable}
+    usable = {alias: version for alias, version in aliases.items() if alias not in unusable}
     versions = {version: artifacts[version] for version in sorted(set(usable.values()), key=_sort_key)}
     return StoredModel(versions, usable, unusable, overrides)
 

@@ -76,7 +76,7 @@ def parse_overrides(path: Path, content: bytes | None) -> dict[str, ThresholdOve
 
 @dataclass(frozen=True)
 class ThresholdChange:
-    """A change that an administrator requests: thresholds of a version, or its label; None for those of its
+    """A change that an administrator requests: thresholds of a version, or its alias; None for those of its
     manifest.
     """
 
@@ -93,7 +93,7 @@ class ThresholdFileUpdate(FileUpdate):
     Attributes:
         identity: The version whose thresholds change.
         own: The thresholds of its manifest.
-        labels: The labels of this version.
+        aliases: The aliases of this version.
         before: Thresholds of all versions in the old file.
         change: The new values.
     """
@@ -101,7 +101,7 @@ class ThresholdFileUpdate(FileUpdate):
     kind: ClassVar[str] = "thresholds"
     identity: ModelIdentity
     own: Thresholds
-    labels: tuple[str, ...]
+    aliases: tuple[str, ...]
     before: Overrides
     change: ThresholdChange
 
@@ -126,7 +126,7 @@ class ThresholdFileUpdate(FileUpdate):
 
     @property
     def required(self) -> set[str]:
-        return {STABLE, *self.labels}
+        return {STABLE, *self.aliases}
 
     def _state(self, overrides: Overrides) -> dict[str, Any]:
         override = find_override(overrides, self.identity)

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from api.errors import document_problems
 from api.http.number_text import MAX_ID, MAX_PAGE_SIZE, WHOLE_NUMBER
 from api.http.roles import require_role
-from api.models.labels import CANDIDATE, PROMOTE, ROLL_BACK
+from api.models.aliases import CANDIDATE, PROMOTE, ROLL_BACK
 from api.models.thresholds import ThresholdChange
 from api.record.audit_view import list_changes
 from api.record.record_params import RecordDep, TextFilter
@@ -23,7 +23,7 @@ async def show_changes(
     record: RecordDep,
     who: TextFilter = None,
     about: Annotated[
-        Literal["models"] | None, Query(description="`models`: only changes of labels and thresholds")
+        Literal["models"] | None, Query(description="`models`: only changes of aliases and thresholds")
     ] = None,
     before: Annotated[
         int | None, WHOLE_NUMBER, Query(gt=0, le=MAX_ID, description="only ids below it")

@@ -13,13 +13,13 @@ from sqlalchemy import Connection, RowMapping
 
 from api.errors import RequestError
 from api.inspecting.service import InspectionService
-from api.models.labels import set_candidate
+from api.models.aliases import set_candidate
 from api.record.queries import add_audit_entry
 from api.training.job_events import add_state_event
 from api.training.jobs import change_job
 from api.training.result_model import check_model, find_done_job, find_model_digest, write_model
 from api.training.training_store import TrainingStore
-from segdec.artifact import LABELS, MANIFEST, STABLE, manifest_sha256
+from segdec.artifact import ALIASES, MANIFEST, STABLE, manifest_sha256
 from segdec.runtime.files import write_text_atomic
 from segdec.schemas import ReloadAnswer
 
@@ -53,7 +53,7 @@ async def deploy_model(
         if is_new_name:
             answer = await service.reload(row["model"], caller)
         else:
-            answer = await service.relabel(row["model"], set_candidate(row["version"]), caller)
+            answer = await service.change_aliases(row["model"], set_candidate(row["version"]), caller)
     except BaseException:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         raise
@@ -93,17 +93,17 @@ def _explained_errors(folder: Path) -> Iterator[None]:
 
 
 def _keep_stable(service: InspectionService, name: str, folder: Path) -> None:
-    """Labels the version that answers now as stable: without labels the next start would serve the newest."""
-    labels, stable = folder / LABELS, service.find_model(name).identity.version
-    if not labels.exists():
-        write_text_atomic(labels, json.dumps({STABLE: stable}, indent=2) + "\n")
+    """Makes the version that answers now stable: without aliases the next start would serve the newest."""
+    aliases, stable = folder / ALIASES, service.find_model(name).identity.version
+    if not aliases.exists():
+        write_text_atomic(aliases, json.dumps({STABLE: stable}, indent=2) + "\n")
 
 
 def _note_use(
     connection: Connection, job_id: int, row: RowMapping, who: str, is_new_name: bool, now: datetime
 ) -> None:
     change_job(connection, job_id, used=json.dumps({"who": who, "at": now.isoformat()}))
-    label = "stable" if is_new_name else "candidate"
-    facts = {"job": job_id, "model": row["model"], "version": row["version"], "label": label}
+    alias = "stable" if is_new_name else "candidate"
+    facts = {"job": job_id, "model": row["model"], "version": row["version"], "alias": alias}
     add_audit_entry(connection, who, "use a trained model", after=facts)
-    add_state_event(connection, job_id, f"{who} put the model into use, as {label}.", now)
+    add_state_event(connection, job_id, f"{who} put the model into use, as {alias}.", now)

@@ -67,29 +67,31 @@ async def list_choices(
             version=row["version"],
             training_job=row["id"],
             ended_at=row["ended_at"],
-            labels=_labels_of(service, row),
+            aliases=_aliases_of(service, row),
         )
         for row in await training.read(list_done_jobs, data_set_id, MAX_TRAINED)
     ]
-    known = {(choice.model, choice.version) for choice in trained if choice.labels}
+    known = {(choice.model, choice.version) for choice in trained if choice.aliases}
     served = [
         model for model in service.models.all() if (model.identity.name, model.identity.version) not in known
     ]
-    served.sort(key=lambda model: (model.identity.name != service.models.default, STABLE not in model.labels))
+    served.sort(
+        key=lambda model: (model.identity.name != service.models.default, STABLE not in model.aliases)
+    )
     others = [
         ProposingModelChoice(
             model=model.identity.name,
             version=model.identity.version,
             training_job=None,
             ended_at=None,
-            labels=list(model.labels),
+            aliases=list(model.aliases),
         )
         for model in served
     ]
     return [*trained, *others]
 
 
-def _labels_of(service: InspectionService, row: RowMapping) -> list[str]:
-    """Returns the labels of the served version that a job was put into use as; empty if it is not served."""
+def _aliases_of(service: InspectionService, row: RowMapping) -> list[str]:
+    """Returns the aliases of the served version that a job was put into use as; empty if it is not served."""
     served = service.models.versions(row["model"]).get(row["version"])
-    return [] if row["used"] is None or served is None else list(served.labels)
+    return [] if row["used"] is None or served is None else list(served.aliases)

@@ -25,7 +25,7 @@ from segdec.artifact.manifest import FORMAT_VERSION, MANIFEST, SCORE_TOLERANCE, 
 from segdec.artifact.operating_points import OperatingPoint, OperatingPoints, PartShare
 from segdec.artifact.rating import ModelRating
 from segdec.artifact.reading import (
-    LABELS,
+    ALIASES,
     MAX_REPORT_BYTES,
     REPORT,
     STABLE,
@@ -39,8 +39,8 @@ from segdec.artifact.training_photographs import TrainingPhotographs
 from segdec.artifact.writing import check_writable, write_artifact
 
 __all__ = [
+    "ALIASES",
     "FORMAT_VERSION",
-    "LABELS",
     "MANIFEST",
     "MAX_REPORT_BYTES",
     "REPORT",

@@ -14,8 +14,8 @@ from segdec.artifact.manifest import CHECKSUM, MANIFEST, Manifest, parse_manifes
 from segdec.artifact.signatures import TrustedKeys
 from segdec.errors import ArtifactError
 
-LABELS, STABLE = "labels.json", "stable"
-"""File that labels the versions of a model, and the label of the version that answers."""
+ALIASES, STABLE = "aliases.json", "stable"
+"""File with the aliases of the versions of a model, and the alias of the version that answers."""
 REPORT = "report.html"
 """Optional: the report of the training's evaluation, a page in one file."""
 MAX_REPORT_BYTES = 20_000_000

@@ -104,7 +104,7 @@ def predict(
         space: Grid of the mask: the photograph's pixels (`input`) or the network's own (`model`).
         deadline_ms: Milliseconds after which the service answers 504.
         model: Name of the model; default: the service's own default.
-        version: Version of `model`, or a label of one, for example `stable`.
+        version: Version of `model`, or an alias of one, for example `stable`.
 
     Raises:
         ServiceError: If the service rejects it or does not answer.

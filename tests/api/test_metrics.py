@@ -61,5 +61,5 @@ def test_swapped_models_are_replaced_and_their_counters_stay(metrics):
     metrics.set_models([(SECOND, ["stable", "canary"])])
     lines = lines_of(metrics)
     infos = {series: value for series, value in lines.items() if series.startswith("segdec_model_info")}
-    assert infos == {'segdec_model_info{labels="stable,canary",model="castings",sha256="",version="2"}': 1}
+    assert infos == {'segdec_model_info{aliases="stable,canary",model="castings",sha256="",version="2"}': 1}
     assert lines['segdec_decisions_total{label="good",model="castings",version="1"}'] == 1

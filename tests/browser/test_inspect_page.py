@@ -404,8 +404,8 @@ def test_decisions_at_the_users_threshold_say_so_until_photographs_or_model_chan
     page, gate = user.page, service.predictor.gate
     known = {"sha256": "0" * 64, "manifest": {}}
     models = [
-        {"name": "surface", "version": "3", "labels": ["stable"], **known},
-        {"name": "surface", "version": "4", "labels": ["canary"], **known},
+        {"name": "surface", "version": "3", "aliases": ["stable"], **known},
+        {"name": "surface", "version": "4", "aliases": ["canary"], **known},
     ]
     page.route("**/v1/models", lambda route: route.fulfill(json={"models": models}))
     default = f"{service.address}v1/predict?mask=scores"

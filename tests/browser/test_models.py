@@ -63,7 +63,7 @@ def shelf(tmp_path, monkeypatch):
     shelf.put("1")
     candidate = shelf.put("2")
     candidate.config = manifest_of(candidate.config, operating_points=POINTS, rating=WEAK)
-    shelf.label(stable="1", candidate="2")
+    shelf.set_aliases(stable="1", candidate="2")
     return shelf
 
 
@@ -94,15 +94,15 @@ def test_a_candidate_is_promoted_and_rolled_back(visit, address, shelf):
         "Version 2 answers from now on instead of version 1"
     )
     page.locator("#confirm").get_by_role("button", name="Cancel").click()
-    assert shelf.labels == {"stable": "1", "candidate": "2"}
+    assert shelf.aliases == {"stable": "1", "candidate": "2"}
     page.get_by_role("button", name="Promote 2").click()
     page.locator("#confirm-yes").click()
     expect(page.locator("#done p")).to_have_text("Promote 2: done.")
-    assert shelf.labels == {"stable": "2", "previous": "1"}
+    assert shelf.aliases == {"stable": "2", "previous": "1"}
     page.get_by_role("button", name="Roll back to 1").click()
     page.locator("#confirm-yes").click()
     expect(page.locator("#done p")).to_have_text("Roll back to 1: done.")
-    assert shelf.labels == {"stable": "1"}
+    assert shelf.aliases == {"stable": "1"}
 
 
 def test_the_address_chooses_the_model_that_inspects(visit, address):
@@ -136,7 +136,7 @@ def test_a_refused_change_is_explained(visit, address, shelf):
     page = visit(address).open("models")
     enter_key(page)
     expect(page.get_by_role("button", name="Stop the comparison")).to_be_visible()
-    shelf.label(stable="1")
+    shelf.set_aliases(stable="1")
     page.get_by_role("button", name="Promote 2").click()
     page.locator("#confirm-yes").click()
     expect(page.get_by_role("alert")).to_contain_text("candidate")
@@ -208,7 +208,7 @@ def press(page, name):
     page.locator("#confirm-yes").click()
 
 
-def test_each_change_of_labels_is_undone_after_it(visit, address, shelf):
+def test_each_change_of_aliases_is_undone_after_it(visit, address, shelf):
     page = visit(address).open("models")
     enter_key(page)
     done = page.locator("#done p")
@@ -219,23 +219,23 @@ def test_each_change_of_labels_is_undone_after_it(visit, address, shelf):
     ):
         press(page, name)
         expect(done).to_have_text(f"{name}: done.")
-        assert shelf.labels == changed
+        assert shelf.aliases == changed
         page.locator("#done").get_by_role("button", name="Undo").click()
         expect(page.locator("#confirm-text")).to_have_text(
             "As before, version 1 answers, and version 2 is the candidate."
         )
         page.locator("#confirm-yes").click()
         expect(done).to_have_text("Undone.")
-        assert shelf.labels == start
+        assert shelf.aliases == start
         expect(page.locator("#done button")).to_have_count(0)
     press(page, "Promote 2")
     press(page, "Roll back to 1")
     expect(done).to_have_text("Roll back to 1: done.")
-    assert shelf.labels == {"stable": "1"}
+    assert shelf.aliases == {"stable": "1"}
     page.locator("#done").get_by_role("button", name="Undo").click()
     page.locator("#confirm-yes").click()
     expect(done).to_have_text("Undone.")
-    assert shelf.labels == {"stable": "2", "previous": "1"}
+    assert shelf.aliases == {"stable": "2", "previous": "1"}
 
 
 def test_the_latest_changes_are_undone(visit, address, shelf):
@@ -264,12 +264,12 @@ def test_the_latest_changes_are_undone(visit, address, shelf):
     items.nth(1).get_by_role("button").click()
     page.locator("#confirm-yes").click()
     expect(items).to_have_count(6)  # a rollback, and the candidate
-    assert shelf.labels == {"stable": "1", "candidate": "2"}
-    shelf.label(stable="1")
+    assert shelf.aliases == {"stable": "1", "candidate": "2"}
+    shelf.set_aliases(stable="1")
     httpx.post(f"{address}v1/admin/models/parts/reload", headers=headers).raise_for_status()
     page.reload()
     expect(items).to_have_count(6)
-    expect(items.locator("button")).to_have_count(0)  # version 2 is not served, its labels have changed
+    expect(items.locator("button")).to_have_count(0)  # version 2 is not served, its aliases have changed
 
 
 def test_an_undo_that_fails_halfway_is_explained(visit, address, shelf):

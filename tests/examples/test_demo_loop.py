@@ -109,5 +109,5 @@ def test_it_goes_from_inspections_to_the_next_version(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     for text in ("Reviewed ", "Wrote ", "erdict ", "The candidate answered 8", "Result "):
         assert text in done.stdout, text
-    labels = (tmp_path / demo_loop.MODELS / "parts" / "labels.json").read_text()
-    assert '"stable": "2"' in labels and '"previous": "1"' in labels
+    aliases = (tmp_path / demo_loop.MODELS / "parts" / "aliases.json").read_text()
+    assert '"stable": "2"' in aliases and '"previous": "1"' in aliases

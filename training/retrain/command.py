@@ -14,7 +14,7 @@ from datasets.layouts import manifest
 from datasets.problems import raise_if_problems
 from datasets.sample import Dataset
 from datasets.splitting import write_splits
-from segdec.artifact import LABELS, MANIFEST, STABLE
+from segdec.artifact import ALIASES, MANIFEST, STABLE
 from segdec.errors import ConfigError, DatasetError, RunError
 from segdec.runtime.cli import progress_bar
 from segdec.runtime.files import write_text_atomic
@@ -257,7 +257,7 @@ def _export(folder: RunFolder, lineage: Lineage, *, with_sample: bool) -> None:
         parent=lineage.parent,
     )
     if lineage.is_versioned:
-        _label_parent(lineage)
+        _make_parent_stable(lineage)
     written, report = export_run(folder.path, lineage.out, chosen), folder.path / "report.html"
     print_line("wrote", f"{written.name} {written.version} to {lineage.out}, report {report}")
 
@@ -269,9 +269,9 @@ def _print_next(lineage: Lineage) -> None:
         print_line("next", f"{candidate} runs it in shadow mode. {stays}")
 
 
-def _label_parent(lineage: Lineage) -> None:
-    """Labels the parent as stable; without labels, the next start would serve the newest version."""
+def _make_parent_stable(lineage: Lineage) -> None:
+    """Makes the parent stable; without aliases, the next start would serve the newest version."""
     versions = lineage.out.parent
-    labels, parent = versions / LABELS, lineage.parent.version
-    if not labels.exists() and (versions / parent / MANIFEST).exists():
-        write_text_atomic(labels, json.dumps({STABLE: parent}) + "\n")
+    aliases, parent = versions / ALIASES, lineage.parent.version
+    if not aliases.exists() and (versions / parent / MANIFEST).exists():
+        write_text_atomic(aliases, json.dumps({STABLE: parent}) + "\n")

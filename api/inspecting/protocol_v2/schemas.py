@@ -124,7 +124,7 @@ class ModelParameters(ProtocolModel):
     """Facts about a model beyond the protocol."""
 
     version: str = Field(description="the version that is described")
-    labels: list[str] = Field(description="its labels, for example stable or canary")
+    aliases: list[str] = Field(description="its aliases, for example stable or canary")
     classes: list[str] = Field(description="in the order of probabilities, the good one first")
     threshold: float = Field(description="image score from which a photograph is a defect")
     review_threshold: float | None = Field(

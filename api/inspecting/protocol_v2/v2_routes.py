@@ -114,7 +114,7 @@ async def describe_model(service: ServiceDep, model: NamedModelDep) -> ModelMeta
 
 @router.get("/models/{name}/versions/{version}", **METADATA)
 async def describe_version(service: ServiceDep, model: ModelVersionDep) -> ModelMetadata:
-    """Returns the inputs and outputs of a version, given by its number or a label."""
+    """Returns the inputs and outputs of a version, given by its number or an alias."""
     return _describe(service, model)
 
 
@@ -126,7 +126,7 @@ async def model_ready(model: NamedModelDep) -> ModelReady:
 
 @router.get("/models/{name}/versions/{version}/ready", responses=document_problems(404, 503))
 async def version_ready(model: ModelVersionDep) -> ModelReady:
-    """Returns whether a version, given by its number or a label, answers requests; 404 if not served."""
+    """Returns whether a version, given by its number or an alias, answers requests; 404 if not served."""
     return ModelReady(name=model.identity.name, ready=True)
 
 
@@ -148,7 +148,7 @@ def _describe(service: InspectionService, model: ServedModel) -> ModelMetadata:
         outputs=describe_outputs(config),
         parameters=ModelParameters(
             version=model.identity.version,
-            labels=list(model.labels),
+            aliases=list(model.aliases),
             classes=list(config.classes),
             threshold=config.thresholds.score,
             review_threshold=config.thresholds.review,
@@ -179,7 +179,7 @@ async def infer_with_version(
     deadline: DeadlineDep,
     header_length: HeaderLength = None,
 ) -> Response:
-    """Inspects one or several photographs with a version, given by its number or a label."""
+    """Inspects one or several photographs with a version, given by its number or an alias."""
     return await _respond(request, service, model, deadline, header_length)
 
 

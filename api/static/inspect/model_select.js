@@ -33,10 +33,10 @@ export class ModelSelect {
 }
 
 /** Whether a model is the version that answers, of the model that the address of the page names. */
-function isOfAddress({ name, labels }) {
-  return name === new URLSearchParams(location.search).get("model") && labels.includes("stable");
+function isOfAddress({ name, aliases }) {
+  return name === new URLSearchParams(location.search).get("model") && aliases.includes("stable");
 }
 
-function modelName({ name, version, labels }) {
-  return `${name} ${version}${labels.length ? ` (${labels.join(", ")})` : ""}`;
+function modelName({ name, version, aliases }) {
+  return `${name} ${version}${aliases.length ? ` (${aliases.join(", ")})` : ""}`;
 }

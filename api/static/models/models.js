@@ -12,7 +12,7 @@ import { differences } from "./differences.js";
 import { showChanges, undoButton } from "./latest_changes.js";
 import { ratingWarning } from "./rating_note.js";
 import { ModelRequests } from "./requests.js";
-import { labelState, thresholdState, undoSteps } from "./undo.js";
+import { aliasState, thresholdState, undoSteps } from "./undo.js";
 import { versionCard } from "./version_card.js";
 
 const credentials = new Credentials(askForCredentials);
@@ -35,22 +35,22 @@ async function load() {
 
 function section(name, candidates) {
   const versions = models.filter((model) => model.name === name);
-  const { labels } = labelState(name, models);
+  const { aliases } = aliasState(name, models);
   const buttons = createElement("div", "buttons");
-  if (labels.candidate) {
-    const values = { version: labels.candidate, other: labels.stable };
+  if (aliases.candidate) {
+    const values = { version: aliases.candidate, other: aliases.stable };
     const text = translate("Version {version} answers from now on instead of version {other}, which you can restore.", values);
-    const warning = ratingWarning(versions.find(({ version }) => version === labels.candidate));
+    const warning = ratingWarning(versions.find(({ version }) => version === aliases.candidate));
     const stop = translate("Version {version} no longer processes photographs.", values);
     buttons.append(
-      labelButton(translate("Promote {version}", values), `${text} ${warning}`.trim(), name, "promote", () => requests.promote(name)),
-      labelButton(translate("Stop the comparison"), stop, name, "candidate", () => requests.setCandidate(name, null)),
+      aliasButton(translate("Promote {version}", values), `${text} ${warning}`.trim(), name, "promote", () => requests.promote(name)),
+      aliasButton(translate("Stop the comparison"), stop, name, "candidate", () => requests.setCandidate(name, null)),
     );
   }
-  if (labels.previous) {
-    const values = { version: labels.previous, other: labels.stable };
+  if (aliases.previous) {
+    const values = { version: aliases.previous, other: aliases.stable };
     const text = translate("Version {version} answers again instead of version {other}.", values);
-    buttons.append(labelButton(translate("Roll back to {version}", values), text, name, "roll back", () => requests.rollBack(name)));
+    buttons.append(aliasButton(translate("Roll back to {version}", values), text, name, "roll back", () => requests.rollBack(name)));
   }
   const cards = versions.map((model) => versionCard(model, findComparison(candidates, model), actionsOf(model)));
   const parts = [createElement("h2", "", name), buttons, createElement("div", "cards", ...cards)];
@@ -78,11 +78,11 @@ function findComparison(candidates, { name, version }) {
   return candidates.find(({ model }) => model.name === name && model.version === version) ?? null;
 }
 
-function labelButton(title, text, name, what, act) {
+function aliasButton(title, text, name, what, act) {
   const button = createElement("button", "", title);
   button.dataset.needs = "engineer";
   button.type = "button";
-  button.addEventListener("click", () => change(title, text, act, what, () => labelState(name, models)));
+  button.addEventListener("click", () => change(title, text, act, what, () => aliasState(name, models)));
   return button;
 }
 
@@ -126,7 +126,7 @@ function undoText({ what, before }) {
     const values = { version: before.version, limits: limitsText(before) };
     return translate("Version {version} decides again as before: {limits}.", values);
   }
-  const { stable, candidate } = before.labels;
+  const { stable, candidate } = before.aliases;
   return candidate
     ? translate("As before, version {stable} answers, and version {candidate} is the candidate.", { stable, candidate })
     : translate("As before, version {stable} answers, and there is no candidate.", { stable });

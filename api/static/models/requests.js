@@ -32,7 +32,7 @@ export class ModelRequests {
     return (await request(`v1/records/${id}/overlay?side=${side}`, { credentials: this.credentials })).blob();
   }
 
-  /** The latest changes of labels and thresholds, the newest first; none as for `candidates`. */
+  /** The latest changes of aliases and thresholds, the newest first; none as for `candidates`. */
   async changes() {
     return (await this.#ofRecord("v1/audit?about=models&limit=10"))?.changes ?? [];
   }

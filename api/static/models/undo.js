@@ -1,4 +1,4 @@
-// Undoes changes of labels and thresholds, by the same requests that make them.
+// Undoes changes of aliases and thresholds, by the same requests that make them.
 
 const MOVED = ["stable", "candidate", "previous"];
 
@@ -9,14 +9,14 @@ const MOVED = ["stable", "candidate", "previous"];
 export function undoSteps({ what, before, after }, models) {
   if (JSON.stringify(before) === JSON.stringify(after)) return null;
   if (what === "thresholds") return hasThresholds(after, models) ? [setThresholds(before)] : null;
-  if (!hasLabels(after, models)) return null;
-  const { model, labels } = before;
+  if (!hasAliases(after, models)) return null;
+  const { model, aliases } = before;
   const candidate = (version) => (requests) => requests.setCandidate(model, version ?? null);
-  if (what === "candidate") return [candidate(labels.candidate)];
-  if (what === "promote") return [(requests) => requests.rollBack(model), candidate(labels.candidate)];
+  if (what === "candidate") return [candidate(aliases.candidate)];
+  if (what === "promote") return [(requests) => requests.rollBack(model), candidate(aliases.candidate)];
   if (what !== "roll back") return null;
-  const again = [candidate(labels.stable), (requests) => requests.promote(model)];
-  return labels.candidate === undefined ? again : [...again, candidate(labels.candidate)];
+  const again = [candidate(aliases.stable), (requests) => requests.promote(model)];
+  return aliases.candidate === undefined ? again : [...again, candidate(aliases.candidate)];
 }
 
 /** The newest change of each kind, by its name: only that can be undone. `changes` are the newest first. */
@@ -30,10 +30,10 @@ export function newestOfEach(changes) {
   return new Set(newest.values());
 }
 
-/** The state of a model that a change of its labels can move, as in the audit log. */
-export function labelState(name, models) {
+/** The state of a model that a change of its aliases can move, as in the audit log. */
+export function aliasState(name, models) {
   const own = models.filter((model) => model.name === name);
-  return { model: name, labels: Object.fromEntries(own.flatMap(({ version, labels }) => labels.map((label) => [label, version]))) };
+  return { model: name, aliases: Object.fromEntries(own.flatMap(({ version, aliases }) => aliases.map((alias) => [alias, version]))) };
 }
 
 /** The thresholds of a version, as in the audit log. */
@@ -42,9 +42,9 @@ export function thresholdState(name, version, models) {
   return { model: name, version, ...found?.thresholds };
 }
 
-function hasLabels({ model, labels }, models) {
-  const now = labelState(model, models).labels;
-  return MOVED.every((label) => now[label] === labels[label]);
+function hasAliases({ model, aliases }, models) {
+  const now = aliasState(model, models).aliases;
+  return MOVED.every((alias) => now[alias] === aliases[alias]);
 }
 
 function hasThresholds(after, models) {

@@ -1,4 +1,4 @@
-// A version of a model: its labels, thresholds, metrics, engines and origin.
+// A version of a model: its aliases, thresholds, metrics, engines and origin.
 
 import { createElement } from "../shared/dom.js";
 import { formatDecimals, formatNumber, translate } from "../shared/language.js";
@@ -8,7 +8,7 @@ import { levelText, ratingNote } from "./rating_note.js";
 import { ModelRequests } from "./requests.js";
 import { thresholdForm } from "./threshold_form.js";
 
-const LABELS = { stable: translate("answers"), candidate: translate("candidate"), previous: translate("previous") };
+const ALIASES = { stable: translate("answers"), candidate: translate("candidate"), previous: translate("previous") };
 const SPLITS = {
   train: translate("training photographs, each by models that were not trained on it"),
   val: translate("validation photographs"),
@@ -21,9 +21,9 @@ const REPORT = "report.html";
  * `setThresholds(title, text, limits)` changes its thresholds; `openReport(event)` is called for a click on its report.
  */
 export function versionCard(model, comparison, { setThresholds, openReport }) {
-  const { version, sha256, labels, manifest } = model;
-  const badges = labels.map((label) => Object.assign(createElement("span", "model-label", LABELS[label] ?? label), { title: label, translate: false }));
-  for (const [index, label] of labels.entries()) badges[index].dataset.label = label;
+  const { version, sha256, aliases, manifest } = model;
+  const badges = aliases.map((alias) => Object.assign(createElement("span", "model-alias", ALIASES[alias] ?? alias), { title: alias, translate: false }));
+  for (const [index, alias] of aliases.entries()) badges[index].dataset.alias = alias;
   const title = createElement("h3", "", `${translate("Version {version}", { version })} `, ...badges);
   const note = ratingNote(manifest);
   const about = [factList(facts(model))];

@@ -22,9 +22,9 @@ const SENTENCES = {
       "The retention rules deleted {count} photographs ({cause}).",
       { cause: CAUSES[cause] ?? cause },
     ),
-  promote: (name, change) => translate("{name} promoted a model: {labels}.", { name, labels: labelsText(change) }),
-  "roll back": (name, change) => translate("{name} rolled a model back: {labels}.", { name, labels: labelsText(change) }),
-  candidate: (name, change) => translate("{name} changed the candidate: {labels}.", { name, labels: labelsText(change) }),
+  promote: (name, change) => translate("{name} promoted a model: {aliases}.", { name, aliases: aliasesText(change) }),
+  "roll back": (name, change) => translate("{name} rolled a model back: {aliases}.", { name, aliases: aliasesText(change) }),
+  candidate: (name, change) => translate("{name} changed the candidate: {aliases}.", { name, aliases: aliasesText(change) }),
   thresholds: thresholdsText,
   "retry an event": (name, { before }) => translate("{name} retried an event for {receiver}.", { name, receiver: before.sink }),
   "retry events": (name, { after }) =>
@@ -126,7 +126,7 @@ const SENTENCES = {
   "delete a training": (name, { before }) =>
     translate("{name} deleted the training {job}: {model} {version}.", { name, ...before }),
   "use a trained model": (name, { after }) =>
-    translate("{name} put the model of the training {job} into use: {model} {version}, as {label}.", {
+    translate("{name} put the model of the training {job} into use: {model} {version}, as {alias}.", {
       name,
       ...after,
     }),
@@ -152,9 +152,9 @@ function valueText(value) {
   return value === null ? translate("no limit") : String(value);
 }
 
-function labelsText({ before, after }) {
-  const text = (labels) => Object.entries(labels).map(([label, version]) => `${label} ${version}`).join(", ");
-  return `${after.model}, ${text(before.labels)} → ${text(after.labels)}`;
+function aliasesText({ before, after }) {
+  const text = (aliases) => Object.entries(aliases).map(([alias, version]) => `${alias} ${version}`).join(", ");
+  return `${after.model}, ${text(before.aliases)} → ${text(after.aliases)}`;
 }
 
 function thresholdsText(name, { before, after }) {

@@ -133,8 +133,8 @@ function keyOf({ model, version, training_job: job }) {
   return `${job ?? ""}/${model}/${version}`;
 }
 
-function modelText({ model, version, training_job: job, ended_at: ended, labels }) {
-  const use = labels.length ? translate("in use") : translate("not in use");
+function modelText({ model, version, training_job: job, ended_at: ended, aliases }) {
+  const use = aliases.length ? translate("in use") : translate("not in use");
   const name = `${model} ${version}, ${use}`;
   return job === null ? name : translate("{model}, trained {time}", { model: name, time: timeText(ended) });
 }

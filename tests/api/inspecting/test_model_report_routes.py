@@ -25,7 +25,7 @@ def folder(tiny_artifact, tmp_path_factory):
     (models / "1" / "report.html").write_bytes(PAGE)
     for version in ("1", "2"):
         forge(models / version, version=version)
-    (models / "labels.json").write_text('{"stable": "1", "canary": "2"}')
+    (models / "aliases.json").write_text('{"stable": "1", "canary": "2"}')
     return models / "1"
 
 

@@ -70,7 +70,7 @@ def test_http_answer_equals_the_prediction(tiny_artifact, bodies):
     limits = {"score": manifest.thresholds.score, "review": manifest.thresholds.review, "of_model": True}
     assert model == {
         **identity,
-        "labels": ["stable"],
+        "aliases": ["stable"],
         "signed_by": None,
         "manifest": manifest.model_dump(mode="json"),
         "thresholds": limits,

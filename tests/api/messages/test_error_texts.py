@@ -43,10 +43,10 @@ COMPUTED = {
     "api/http/admission.py": {"self.code": ["log_ins_full", "queue_full", "exports_full"]},
     "api/http/middleware/cross_site.py": {"CODE": ["cross_site"]},
     "api/models/file_update.py": {
-        "f'{self.kind}_changed'": ["labels_changed", "thresholds_changed"],
-        "f'{self.kind}_fixed'": ["labels_fixed", "thresholds_fixed"],
+        "f'{self.kind}_changed'": ["aliases_changed", "thresholds_changed"],
+        "f'{self.kind}_fixed'": ["aliases_fixed", "thresholds_fixed"],
     },
-    "api/models/labels.py": {"code": ["no_candidate", "no_previous"]},
+    "api/models/aliases.py": {"code": ["no_candidate", "no_previous"]},
     "api/record/record.py": {"f'picture_{state}'": ["picture_expiring", "picture_expired", "picture_lost"]},
     "api/training/job_routes.py": {"code": ["no_report", "no_predictions"]},
     "api/training/worker_routes.py": {"leased.code": ["worker_version", "worker_has_job"]},

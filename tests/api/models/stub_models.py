@@ -1,4 +1,4 @@
-"""A folder of models whose versions are stubs, so that labels and versions move without an engine."""
+"""A folder of models whose versions are stubs, so that aliases and versions move without an engine."""
 
 import json
 from pathlib import Path
@@ -47,14 +47,14 @@ class StubModels:
         return predictor
 
     @property
-    def labels(self) -> dict[str, str] | None:
+    def aliases(self) -> dict[str, str] | None:
         """What the file says; None if there is none."""
-        path = self.folder / NAME / "labels.json"
+        path = self.folder / NAME / "aliases.json"
         return json.loads(path.read_bytes()) if path.exists() else None
 
-    def label(self, **labels: str) -> None:
+    def set_aliases(self, **aliases: str) -> None:
         """Writes the file by hand."""
-        (self.folder / NAME / "labels.json").write_text(json.dumps(labels))
+        (self.folder / NAME / "aliases.json").write_text(json.dumps(aliases))
 
     def _open(self, folder: Path) -> Any:
         name, version = folder.parts[-2:]

@@ -18,15 +18,15 @@ from segdec.schemas import ModelIdentity
 
 @pytest.fixture
 def serve_models(predictor) -> Callable[..., ModelRegistry]:
-    """Makes a registry of models with versions and labels: `{"bolt": {"1": ("stable",)}}`."""
+    """Makes a registry of models with versions and aliases: `{"bolt": {"1": ("stable",)}}`."""
 
     def make(models: dict[str, dict[str, tuple[str, ...]]], default: str | None = None) -> ModelRegistry:
         registry = ModelRegistry(default)
         for name, versions in models.items():
             served = {}
-            for version, labels in versions.items():
+            for version, aliases in versions.items():
                 identity = ModelIdentity(name=name, version=version, sha256=None)
-                served[version] = ServedModel(identity, labels, predictor)
+                served[version] = ServedModel(identity, aliases, predictor)
             registry.replace(name, served)
         return registry
 
@@ -39,7 +39,7 @@ BOLTS = {"bolt": {"1": (), "2": ("stable",), "3": ("canary",)}}
 @pytest.mark.parametrize(
     ("asked", "found"), [((), "2"), (("bolt",), "2"), (("bolt", "1"), "1"), (("bolt", "canary"), "3")]
 )
-def test_model_is_found_by_name_version_and_label(serve_models, asked, found):
+def test_model_is_found_by_name_version_and_alias(serve_models, asked, found):
     assert serve_models(BOLTS).find(*asked).identity.version == found
 
 
@@ -85,39 +85,39 @@ def folder(tiny_artifact, tmp_path) -> Path:
     return tmp_path
 
 
-def write_labels(folder: Path, content: object) -> None:
+def write_aliases(folder: Path, content: object) -> None:
     text = content if isinstance(content, str) else json.dumps(content)
-    (folder / "tiny" / "labels.json").write_text(text)
+    (folder / "tiny" / "aliases.json").write_text(text)
 
 
-def test_newest_version_is_stable_without_labels(folder):
+def test_newest_version_is_stable_without_aliases(folder):
     stored = ModelFolder(folder).find("tiny")
     assert ModelFolder(folder).names() == ["tiny"]
-    assert (dict(stored.versions), dict(stored.labels)) == ({"1": folder / "tiny" / "1"}, {"stable": "1"})
+    assert (dict(stored.versions), dict(stored.aliases)) == ({"1": folder / "tiny" / "1"}, {"stable": "1"})
 
 
-def test_labels_choose_the_versions(folder, monkeypatch):
+def test_aliases_choose_the_versions(folder, monkeypatch):
     monkeypatch.setattr("api.models.store._check_identity", lambda *_: None)
     for version in ("2", "3", "10", "draft", "²", "٣"):
         shutil.copytree(folder / "tiny" / "1", folder / "tiny" / version)
-    assert ModelFolder(folder).find("tiny").labels == {"stable": "10"}  # the newest
-    write_labels(folder, {"stable": "1", "canary": "3"})
+    assert ModelFolder(folder).find("tiny").aliases == {"stable": "10"}  # the newest
+    write_aliases(folder, {"stable": "1", "canary": "3"})
     stored = ModelFolder(folder).find("tiny")
     assert list(stored.versions) == ["1", "3"]
-    assert stored.labels == {"stable": "1", "canary": "3"}
+    assert stored.aliases == {"stable": "1", "canary": "3"}
 
 
 @pytest.mark.parametrize(
-    ("labels", "words"),
+    ("aliases", "words"),
     [
         ({"stable": "7"}, "version '7', which does not exist. Expected one of: 1"),
-        ({"stable": 1}, "not an object of labels"),
-        ({"stabel": "1"}, "has no label 'stable'"),
+        ({"stable": 1}, "not an object of aliases"),
+        ({"stabel": "1"}, "has no alias 'stable'"),
         ("{", "cannot be read"),
     ],
 )
-def test_wrong_labels_say_what_to_do(folder, labels, words):
-    write_labels(folder, labels)
+def test_wrong_aliases_say_what_to_do(folder, aliases, words):
+    write_aliases(folder, aliases)
     with pytest.raises(ArtifactError, match=words):
         ModelFolder(folder).find("tiny")
 
@@ -140,7 +140,7 @@ def test_a_model_directly_below_its_name_is_served_beside_versions(tiny_artifact
     assert store.find("tiny").versions == {"1": flat}
     (flat / "2").mkdir()
     (flat / "2" / "manifest.json").write_text("{}")
-    write_labels(tmp_path, {"stable": "1"})
+    write_aliases(tmp_path, {"stable": "1"})
     assert store.find("tiny").versions == {"1": flat}
     (flat / "2").rename(flat / "1")
     with pytest.raises(ArtifactError, match="both have version 1"):

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from api.models import file_update, labels, loader
+from api.models import aliases, file_update, loader
 from api.models.registry import ModelRegistry
 from tests.api.conftest import PNG
 from tests.api.models.conftest import ADMIN
@@ -28,7 +28,7 @@ def answering(client, part):
 
 def served(client):
     models = client.get("/v1/models").json()["models"]
-    return {model["version"]: model["labels"] for model in models}
+    return {model["version"]: model["aliases"] for model in models}
 
 
 # === Changes ===
@@ -39,47 +39,47 @@ def test_a_candidate_is_promoted_and_rolled_back(client, shelf, part):
     answer = choose(client, "2")
     assert answer.status_code == 200, answer.text
     assert (answer.json()["loaded"], answer.json()["kept"]) == (["2"], ["1"])
-    assert shelf.labels == {"stable": "1", "candidate": "2"}
+    assert shelf.aliases == {"stable": "1", "candidate": "2"}
     assert answering(client, part) == "1"
     promoted = ask(client, "promote").json()
     assert (promoted["loaded"], promoted["kept"]) == ([], ["1", "2"])
-    assert shelf.labels == {"stable": "2", "previous": "1"}
+    assert shelf.aliases == {"stable": "2", "previous": "1"}
     assert answering(client, part) == "2"
     assert ask(client, "rollback").json()["removed"] == ["2"]
     assert ask(client, "rollback").status_code == 409
     choose(client, "2")
     assert choose(client, None).json()["removed"] == ["2"]
-    assert shelf.labels == {"stable": "1"}
+    assert shelf.aliases == {"stable": "1"}
     assert (answering(client, part), served(client)) == ("1", {"1": ["stable"]})
 
 
-def test_other_labels_stay(client, shelf):
+def test_other_aliases_stay(client, shelf):
     shelf.put("2"), shelf.put("3")
-    shelf.label(stable="1", canary="3", candidate="2")
+    shelf.set_aliases(stable="1", canary="3", candidate="2")
     ask(client, "promote")
-    assert shelf.labels == {"stable": "2", "canary": "3", "previous": "1"}
+    assert shelf.aliases == {"stable": "2", "canary": "3", "previous": "1"}
     ask(client, "rollback")
-    assert shelf.labels == {"stable": "1", "canary": "3"}
+    assert shelf.aliases == {"stable": "1", "canary": "3"}
 
 
 def test_a_rollback_keeps_the_candidate_unless_it_becomes_stable(client, shelf):
     shelf.put("2"), shelf.put("3")
     choose(client, "2"), ask(client, "promote"), choose(client, "3")
-    assert shelf.labels == {"stable": "2", "previous": "1", "candidate": "3"}
+    assert shelf.aliases == {"stable": "2", "previous": "1", "candidate": "3"}
     assert ask(client, "rollback").json()["removed"] == ["2"]
-    assert shelf.labels == {"stable": "1", "candidate": "3"}
+    assert shelf.aliases == {"stable": "1", "candidate": "3"}
     assert served(client) == {"1": ["stable"], "3": ["candidate"]}
     ask(client, "promote"), choose(client, "1")
-    assert shelf.labels == {"stable": "3", "previous": "1", "candidate": "1"}
+    assert shelf.aliases == {"stable": "3", "previous": "1", "candidate": "1"}
     ask(client, "rollback")
-    assert shelf.labels == {"stable": "1"} and served(client) == {"1": ["stable"]}
+    assert shelf.aliases == {"stable": "1"} and served(client) == {"1": ["stable"]}
 
 
-def test_without_labels_the_served_version_stays_stable(client, shelf, part):
-    assert shelf.labels is None
+def test_without_aliases_the_served_version_stays_stable(client, shelf, part):
+    assert shelf.aliases is None
     shelf.put("2"), shelf.put("3")
     choose(client, "2")
-    assert shelf.labels == {"stable": "1", "candidate": "2"}
+    assert shelf.aliases == {"stable": "1", "candidate": "2"}
     assert answering(client, part) == "1"
 
 
@@ -95,7 +95,7 @@ def test_without_labels_the_served_version_stays_stable(client, shelf, part):
         ("candidate", {"version": "9"}, 404, "version_not_found", "Expected one of: 1, 2"),
         ("candidate", {"version": "../1"}, 404, "version_not_found", "no version '../1'"),
         ("candidate", {"version": 2}, 400, "bad_json", "valid string"),
-        ("candidate", {"label": "2"}, 400, "bad_json", "Field required"),
+        ("candidate", {"alias": "2"}, 400, "bad_json", "Field required"),
         ("candidate", {"version": "2" * 70_000}, 413, "body_too_large", ""),
         ("candidate", None, 400, "bad_json", "Expected a JSON object"),
     ],
@@ -105,26 +105,26 @@ def test_refused_change_changes_nothing(client, shelf, what, body, status, code,
     answer = ask(client, what, body)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
     assert words in answer.json()["detail"]
-    assert shelf.labels is None and served(client) == {"1": ["stable"]}
+    assert shelf.aliases is None and served(client) == {"1": ["stable"]}
     assert client.post("/v1/admin/models/%2e%2e/promote", headers=ADMIN).status_code == 404
 
 
-def test_a_single_model_has_no_labels(shelf, start, monkeypatch):
+def test_a_single_model_has_no_aliases(shelf, start, monkeypatch):
     monkeypatch.setattr("api.models.store.SingleModel.names", lambda _: [NAME])
     stored = loader.StoredModel({"1": shelf.folder / NAME / "1"}, {"stable": "1"})
     monkeypatch.setattr("api.models.store.SingleModel.find", lambda *_: stored)
     with start(models=None, model=shelf.folder / NAME / "1") as client:
         answer = ask(client, "promote")
-    assert (answer.status_code, answer.json()["code"]) == (409, "labels_fixed")
+    assert (answer.status_code, answer.json()["code"]) == (409, "aliases_fixed")
     assert "--models" in answer.json()["detail"]
 
 
 def test_read_only_folder_is_refused_before_a_model_is_loaded(client, shelf, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, _: path != shelf.folder / NAME)
     shelf.put("2")
-    shelf.label(stable="1", candidate="2")
+    shelf.set_aliases(stable="1", candidate="2")
     answer = ask(client, "promote")
-    assert (answer.status_code, answer.json()["code"]) == (409, "labels_fixed")
+    assert (answer.status_code, answer.json()["code"]) == (409, "aliases_fixed")
     assert "read-only" in answer.json()["detail"] and "reload" in answer.json()["detail"]
     assert shelf.loaded == ["1"]
 
@@ -137,7 +137,7 @@ def test_full_disk_changes_nothing(client, shelf, monkeypatch):
     choose(client, "2")
     monkeypatch.setattr(file_update, "write_text_atomic", fail)
     answer = ask(client, "promote")
-    assert (answer.status_code, answer.json()["code"]) == (409, "labels_fixed")
+    assert (answer.status_code, answer.json()["code"]) == (409, "aliases_fixed")
     assert "No space left" in answer.json()["detail"]
     assert served(client) == {"1": ["stable"], "2": ["candidate"]}
 
@@ -146,18 +146,18 @@ def test_full_disk_changes_nothing(client, shelf, monkeypatch):
 
 
 def test_a_version_that_fails_its_self_test_changes_nothing(client, shelf, part):
-    shelf.label(stable="1", canary="1")
+    shelf.set_aliases(stable="1", canary="1")
     shelf.put("2")
     shelf.broken.add("2")
     answer = choose(client, "2")
     assert (answer.status_code, answer.json()["code"]) == (422, "unusable_model")
     assert "self-test of 2 failed" in answer.json()["detail"]
-    assert shelf.labels == {"stable": "1", "canary": "1"}
+    assert shelf.aliases == {"stable": "1", "canary": "1"}
     assert answering(client, part) == "1"
 
 
 def test_concurrent_changes_are_refused(client, shelf):
-    """While the candidate is tested, another call is refused; labels that change meanwhile win."""
+    """While the candidate is tested, another call is refused; aliases that change meanwhile win."""
     predictor = shelf.put("2")
     predictor.gate.clear()
     answers = []
@@ -166,20 +166,20 @@ def test_concurrent_changes_are_refused(client, shelf):
     assert predictor.entered.acquire(timeout=30)
     assert choose(client, None).json()["code"] == "reload_running"
     assert client.post(f"/v1/admin/models/{NAME}/reload", headers=ADMIN).json()["code"] == "reload_running"
-    shelf.label(stable="1", canary="2")
+    shelf.set_aliases(stable="1", canary="2")
     predictor.gate.set()
     asking.join()
-    assert (answers[0].status_code, answers[0].json()["code"]) == (409, "labels_changed")
-    assert shelf.labels == {"stable": "1", "canary": "2"}
+    assert (answers[0].status_code, answers[0].json()["code"]) == (409, "aliases_changed")
+    assert shelf.aliases == {"stable": "1", "canary": "2"}
 
 
 @pytest.mark.parametrize(
-    ("step", "stable"), [((labels.LabelFileUpdate, "write"), "1"), ((ModelRegistry, "replace"), "2")]
+    ("step", "stable"), [((aliases.AliasFileUpdate, "write"), "1"), ((ModelRegistry, "replace"), "2")]
 )
-def test_after_a_kill_the_labels_on_disk_are_served(start, shelf, part, monkeypatch, step, stable):
+def test_after_a_kill_the_aliases_on_disk_are_served(start, shelf, part, monkeypatch, step, stable):
     """A service that begins when another one is at this step, and no further, finds what can be served."""
     shelf.put("2")
-    shelf.label(stable="1", candidate="2")
+    shelf.set_aliases(stable="1", candidate="2")
     reached, may_continue = threading.Event(), threading.Event()
     do = getattr(*step)
 
@@ -216,7 +216,7 @@ def audited(client):
 
 def test_each_change_is_one_line_of_the_audit(start, shelf, tmp_path):
     shelf.put("2"), shelf.put("3")
-    shelf.label(stable="1")
+    shelf.set_aliases(stable="1")
     shelf.broken.add("3")
     with start(record="required", record_folder=tmp_path / "record") as client:
         choose(client, "3")
@@ -226,8 +226,8 @@ def test_each_change_is_one_line_of_the_audit(start, shelf, tmp_path):
         ask(client, "promote")
         ask(client, "rollback")
         entries = audited(client)
-    labelled = [{"stable": "1"}, {"stable": "1", "candidate": "2"}, {"stable": "2", "previous": "1"}]
-    states = [{"model": NAME, "labels": each} for each in (*labelled, {"stable": "1"})]
+    changed = [{"stable": "1"}, {"stable": "1", "candidate": "2"}, {"stable": "2", "previous": "1"}]
+    states = [{"model": NAME, "aliases": each} for each in (*changed, {"stable": "1"})]
     assert entries == [
         ("admin", "candidate", states[0], states[1]),
         ("admin", "promote", states[1], states[2]),

@@ -51,18 +51,18 @@ def logged(caplog):
     return read
 
 
-def test_labels_move_without_loading_again(client, shelf, part, reload):
+def test_aliases_move_without_loading_again(client, shelf, part, reload):
     shelf.put("2")
-    shelf.label(stable="1", canary="2")
+    shelf.set_aliases(stable="1", canary="2")
     answer = reload().json()
     assert (answer["loaded"], answer["kept"], answer["removed"]) == (["2"], ["1"], [])
     assert set(answer["timing_ms"]) == {"load", "self_test", "warm", "drain"}
     paths = ("predict", "versions/stable/predict", "versions/canary/predict", "versions/2/predict")
     assert [ask(client, part, f"/v1/models/{NAME}/{path}") for path in paths] == ["1", "1", "2", "2"]
-    shelf.label(stable="2")
+    shelf.set_aliases(stable="2")
     answer = reload().json()
     assert (answer["loaded"], answer["kept"], answer["removed"]) == ([], ["2"], ["1"])
-    assert [model["labels"] for model in answer["models"]] == [["stable"]]
+    assert [model["aliases"] for model in answer["models"]] == [["stable"]]
     assert ask(client, part) == "2"
     assert [model["version"] for model in client.get(f"/v1/models/{NAME}").json()["models"]] == ["2"]
 
@@ -73,7 +73,7 @@ def test_engine_that_fails_leaves_the_old_one(client, shelf, part, monkeypatch, 
 
     monkeypatch.setattr(loader, "run_self_test", fail)
     shelf.put("2")
-    shelf.label(stable="2")
+    shelf.set_aliases(stable="2")
     problem = reload().json()
     assert (problem["status"], problem["code"]) == (422, "unusable_model")
     assert "MemoryError" in problem["detail"] and "secret" not in problem["detail"]
@@ -90,7 +90,7 @@ def test_request_is_answered_by_the_version_that_it_began_with(client, shelf, pa
     asking.start()
     assert old.entered.acquire(timeout=30)
     shelf.put("2")
-    shelf.label(stable="2")
+    shelf.set_aliases(stable="2")
     reloading = threading.Thread(target=lambda: answers.append(reload().json()["loaded"]))
     reloading.start()
     old.gate.set()  # the new one is warmed up in the same thread, so the old one ends first
@@ -118,7 +118,7 @@ def test_model_in_memory_cannot_be_reloaded(serve, make_app, key_files):
 
 def test_reload_is_one_line_with_client_and_result(client, shelf, logged, caplog, reload):
     shelf.put("2")
-    shelf.label(stable="1", canary="2")
+    shelf.set_aliases(stable="1", canary="2")
     id_of_request = reload().headers["X-Request-ID"]
     times = [name for name in vars(caplog.records[-1]) if name.endswith("_ms")]
     assert {"load_ms", "self_test_ms", "warm_ms", "drain_ms", "total_ms"} <= set(times)
@@ -164,11 +164,11 @@ def test_signal_reloads_every_model(client, shelf, caplog):
         return {(model["name"], model["version"]) for model in models}
 
     shelf.put("2")
-    shelf.label(stable="2")
+    shelf.set_aliases(stable="2")
     shelf.put("1", "other")
     client.run(reload_all)
     assert found() == {(NAME, "2"), ("other", "1")}
-    shelf.label(stable="9")
+    shelf.set_aliases(stable="9")
     shutil.rmtree(shelf.folder / "other")
     client.run(reload_all)
     assert found() == {(NAME, "2")}
@@ -199,7 +199,7 @@ def start_real(tiny_artifact, tiny_config, release, key_files, tmp_path):
         shutil.copytree(tiny_artifact, tmp_path / "real" / "tiny" / version)
     thresholds = {**tiny_config.thresholds.model_dump(), "score": 1.0}
     forge(tmp_path / "real" / "tiny" / "2", version="2", thresholds=thresholds)
-    (tmp_path / "real" / "tiny" / "labels.json").write_text('{"stable": "1"}')
+    (tmp_path / "real" / "tiny" / "aliases.json").write_text('{"stable": "1"}')
     words = {"models": tmp_path / "real", "batch_sizes": (1,), "admin_keys": key_files["admin_keys"]}
     settings = Settings(**words, require_signature=release.with_name("trusted.pem"))
     return lambda: ServiceClient(create_app(settings))
@@ -219,14 +219,14 @@ def test_service_starts_without_an_unsigned_or_damaged_previous_version(
     if damaged != "signature":
         sign(folder / "2", release)
         (folder / "2" / damaged).write_text("{")
-    (folder / "labels.json").write_text('{"stable": "1", "previous": "2"}')
+    (folder / "aliases.json").write_text('{"stable": "1", "previous": "2"}')
     # Other tests of the process may have changed this logger.
     monkeypatch.setattr(logging.getLogger("api.models.loader"), "disabled", False)
     caplog.set_level(logging.WARNING, logger="api.models.loader")
     with start_real() as client:
         models = client.get("/v1/models").json()["models"]
     assert [model["version"] for model in models] == ["1"]
-    assert "the label 'previous' is not served" in caplog.text
+    assert "the alias 'previous' is not served" in caplog.text
 
 
 def test_only_complete_signed_versions_replace_the_served_one(start_real, tmp_path, release, part):
@@ -242,7 +242,7 @@ def test_only_complete_signed_versions_replace_the_served_one(start_real, tmp_pa
         def reload() -> dict:
             return client.post("/v1/admin/models/tiny/reload", headers=ADMIN).json()
 
-        (folder / "labels.json").write_text('{"stable": "2"}')
+        (folder / "aliases.json").write_text('{"stable": "2"}')
         assert "unknown keys" in reload()["detail"]
         assert ask(client, part) == "1"
         trusted.write_bytes(b"".join(shown))

@@ -199,7 +199,7 @@ def test_a_version_that_is_gone_from_the_disk_is_refused(client, shelf):
     shutil.rmtree(shelf.folder / NAME / "2")
     assert set_thresholds(client, "2").json()["code"] == "model_changed"
     shelf.put("2")
-    shelf.label(stable="1")
+    shelf.set_aliases(stable="1")
     assert set_thresholds(client, "2").json()["code"] == "model_changed"
 
 

@@ -15,7 +15,7 @@ from api.record.recording import Recording
 from tests.api.record.databases import sqlite_only
 from tests.api.record.filled_record import make_record
 
-ENTRY = AuditEntry("anna", "promote", {"labels": {"stable": "1"}}, {"labels": {"stable": "2"}})
+ENTRY = AuditEntry("anna", "promote", {"aliases": {"stable": "1"}}, {"aliases": {"stable": "2"}})
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_change_is_made_and_logged_unless_it_fails(record):
     made = []
 
     def refuse():
-        raise RequestError(409, "labels_changed", "Someone was faster.")
+        raise RequestError(409, "aliases_changed", "Someone was faster.")
 
     async def scenario():
         recording = Recording("required", record)

@@ -112,7 +112,7 @@ def load_stub(*_args, **_words):
 
 @pytest.fixture
 def models(tmp_path, make_model, monkeypatch):
-    """A folder with version 1 of `parts`, without labels. A stub is the network of all models."""
+    """A folder with version 1 of `parts`, without aliases. A stub is the network of all models."""
     monkeypatch.setattr(loader, "Predictor", SimpleNamespace(from_artifact=load_stub))
     monkeypatch.setattr(loader, "run_self_test", lambda *_: None)
     shutil.copytree(make_model("parts", "1"), tmp_path / "models" / "parts" / "1")

@@ -27,13 +27,13 @@ def service(tmp_path, models):
 def choices(service):
     answer = service.get(f"{service.path}/proposals/models")
     assert answer.status_code == 200, answer.text
-    names = ("model", "version", "training_job", "labels")
+    names = ("model", "version", "training_job", "aliases")
     return [tuple(one[name] for name in names) for one in answer.json()["models"]]
 
 
 def served(service):
     found = service.get("/v1/models").json()["models"]
-    return [(model["name"], model["version"], model["labels"]) for model in found]
+    return [(model["name"], model["version"], model["aliases"]) for model in found]
 
 
 def test_the_newest_training_proposes_without_being_served(service, make_model, tmp_path, models):

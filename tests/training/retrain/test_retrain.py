@@ -77,7 +77,7 @@ def test_the_next_version_begins_with_the_weights_of_the_former(run, model, writ
     assert 5 < sum(config.stages.steps.values()) < MAX_STEPS
     manifest = read_manifest(next_model)
     assert (manifest.name, manifest.version) == ("tiny", "2")
-    assert json.loads((model.parent / "labels.json").read_text()) == {"stable": "1"}
+    assert json.loads((model.parent / "aliases.json").read_text()) == {"stable": "1"}
     assert (manifest.parent.version, manifest.parent.sha256) == ("1", manifest_sha256(model))
     before, after = (RunFolder(folder).splits.read_text().splitlines() for folder in (run, next_run))
     assert {line for line in before if line[0] != "#"} < set(after)

@@ -169,7 +169,7 @@ def test_metadata(triton):
             {"name": "probabilities", "datatype": "FP32", "shape": [-1, 3]},
             {"name": "mask", "datatype": "BYTES", "shape": [-1], **base64_in_json},
         ],
-        "parameters": {"version": "2", "labels": ["canary"], "classes": list(CLASSES), "threshold": 0.5},
+        "parameters": {"version": "2", "aliases": ["canary"], "classes": list(CLASSES), "threshold": 0.5},
     }
 
 

@@ -32,7 +32,7 @@ def shelf(tmp_path, monkeypatch):
     shelf = StubModels(tmp_path / "models", monkeypatch)
     shelf.put("1")
     find_nothing(shelf.put("2"))
-    shelf.label(stable="1", candidate="2")
+    shelf.set_aliases(stable="1", candidate="2")
     return shelf
 
 
@@ -227,7 +227,7 @@ def test_only_the_current_candidate_is_listed(client, shelf):
     found = report(client)
     assert (found["model"]["version"], found["serving"], found["since"]) == ("2", "1", None)
     assert found["reviewed"] == {"candidate": 0, "serving": 0, "neither": 0, "unsure": 0}
-    shelf.label(stable="1")
+    shelf.set_aliases(stable="1")
     client.run(lambda: client.app.state.service.inspection.reload(NAME))
     assert client.get("/v1/review/candidates").json() == {"candidates": []}
 
@@ -333,7 +333,7 @@ def test_photograph_that_needs_too_much_memory_is_skipped(client, part):
 
 def test_replaced_candidate_does_not_run(client, shelf, pace, part):
     inspect(client, part)
-    shelf.label(stable="1")
+    shelf.set_aliases(stable="1")
     client.run(lambda: client.app.state.service.inspection.reload(NAME))
     pace.end(1000)
     line = 'segdec_shadow_skipped_total{model="parts",reason="replaced",version="2"} 1.0'

@@ -1,4 +1,4 @@
-"""Labels whose version is missing or damaged: only the stable version is needed."""
+"""Aliases whose version is missing or damaged: only the stable version is needed."""
 
 import shutil
 
@@ -12,7 +12,7 @@ from tests.api.models.stub_models import NAME
 
 def served(client):
     models = client.get("/v1/models").json()["models"]
-    return {model["version"]: model["labels"] for model in models}
+    return {model["version"]: model["aliases"] for model in models}
 
 
 def change(client, what, body=None):
@@ -42,24 +42,24 @@ def damage(request, shelf, monkeypatch):
     return make
 
 
-@pytest.mark.parametrize("label", ["previous", "candidate", "canary"])
-def test_the_service_starts_without_a_version_that_is_not_stable(start, shelf, caplog, damage, label):
+@pytest.mark.parametrize("alias", ["previous", "candidate", "canary"])
+def test_the_service_starts_without_a_version_that_is_not_stable(start, shelf, caplog, damage, alias):
     damage()
-    shelf.label(**{"stable": "1", label: "2"})
+    shelf.set_aliases(**{"stable": "1", alias: "2"})
     with start() as client:
         assert served(client) == {"1": ["stable"]}
-        assert change(client, "reload") == (200 if label == "previous" else 422)
+        assert change(client, "reload") == (200 if alias == "previous" else 422)
         shelf.put("3")
         assert change(client, "candidate", {"version": "3"}) == 200
         assert change(client, "promote") == 200
         assert served(client) == {"3": ["stable"], "1": ["previous"]}
     (first, *_) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert f"the label '{label}' is not served" in first
+    assert f"the alias '{alias}' is not served" in first
 
 
 def test_the_stable_version_is_needed(start, shelf, damage):
     damage()
-    shelf.label(stable="2", previous="1")
+    shelf.set_aliases(stable="2", previous="1")
     with pytest.raises(loader.ArtifactError), start():
         pytest.fail("it must not serve")
 
@@ -74,7 +74,7 @@ def test_a_deleted_stable_version_becomes_no_previous_one(client, shelf):
     assert served(client) == {"2": ["stable"]}
 
 
-def test_a_label_without_a_version_is_ignored(start, shelf):
-    shelf.label(stable="1", previous=None)
+def test_a_alias_without_a_version_is_ignored(start, shelf):
+    shelf.set_aliases(stable="1", previous=None)
     with start() as client:
         assert served(client) == {"1": ["stable"]}
