@@ -9,9 +9,17 @@
 import os
 import signal
 import sys
+from importlib import import_module
 
 from segdec.errors import ConfigError
 from segdec.runtime.cli import clean_exit, raise_pixel_limit
+
+RECORD_COMMANDS = {
+    "export-reviewed": "api.review.export_command",
+    "report": "api.reports.report_command",
+    "user": "api.accounts.user_command",
+}
+"""Commands that need the group `record`, and their modules."""
 
 
 def main() -> None:
@@ -26,12 +34,8 @@ def main() -> None:
                 from api.listener.health_check import print_health
 
                 sys.exit(print_health(words))
-            case ["export-reviewed", *words]:
-                _export_reviewed(words)
-            case ["report", *words]:
-                _write_report(words)
-            case ["user", *words]:
-                _change_users(words)
+            case [name, *words] if name in RECORD_COMMANDS:
+                _run_with_record(RECORD_COMMANDS[name], words)
             case arguments:
                 _serve(arguments)
 
@@ -60,31 +64,11 @@ def _make_key(words: list[str]) -> None:
     print_new_key(words[0])
 
 
-def _export_reviewed(words: list[str]) -> None:
+def _run_with_record(module: str, words: list[str]) -> None:
     from api.record.recording import explain_missing_group
 
     with explain_missing_group():
-        from api.review.export_command import run
-
-        run(words)
-
-
-def _write_report(words: list[str]) -> None:
-    from api.record.recording import explain_missing_group
-
-    with explain_missing_group():
-        from api.reports.report_command import run
-
-        run(words)
-
-
-def _change_users(words: list[str]) -> None:
-    from api.record.recording import explain_missing_group
-
-    with explain_missing_group():
-        from api.accounts.user_command import run
-
-        run(words)
+        import_module(module).run(words)
 
 
 if __name__ == "__main__":

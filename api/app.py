@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI
@@ -41,6 +42,15 @@ MAX_HASHES = 2
 """Passwords that are checked at the same time: each takes 64 MiB."""
 MAX_WAITING_LOG_INS = 20
 """Log-ins that are waiting or running; more get a 503."""
+
+RECORD_ROUTES = (
+    *("record.audit", "record.export", "record.record", "review.review", "inspecting.shadow.candidate"),
+    *("data_sets.data_set", "data_sets.photograph", "data_sets.annotation", "data_sets.version"),
+    *("data_sets.import", "data_sets.check", "training.proposal", "training.job", "training.worker"),
+    *("trends.trend", "reports.report", "labelling.labelling", "line.line", "delivery.outbox"),
+    *("record.picture_deletion", "accounts.session", "record.settings", "accounts.user"),
+)
+"""Modules of the routes that need a record, in this order, without `api.` and `_routes`."""
 
 
 def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> FastAPI:
@@ -100,56 +110,9 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
 
 def _record_routers() -> list[APIRouter]:
     with explain_missing_group():
-        from api.accounts import session_routes, user_routes
-        from api.data_sets import (
-            annotation_routes,
-            check_routes,
-            data_set_routes,
-            import_routes,
-            photograph_routes,
-            version_routes,
-        )
-        from api.delivery import outbox_routes
-        from api.inspecting.shadow import candidate_routes
-        from api.labelling import labelling_routes
-        from api.line import line_routes
-        from api.record import (
-            audit_routes,
-            export_routes,
-            picture_deletion_routes,
-            record_routes,
-            settings_routes,
-        )
-        from api.reports import report_routes
-        from api.review import review_routes
-        from api.training import job_routes, proposal_routes, worker_routes
-        from api.trends import trend_routes
-    modules = (
-        audit_routes,
-        export_routes,
-        record_routes,
-        review_routes,
-        candidate_routes,
-        data_set_routes,
-        photograph_routes,
-        annotation_routes,
-        version_routes,
-        import_routes,
-        check_routes,
-        proposal_routes,
-        job_routes,
-        worker_routes,
-        trend_routes,
-        report_routes,
-        labelling_routes,
-        line_routes,
-        outbox_routes,
-        picture_deletion_routes,
-        session_routes,
-        settings_routes,
-        user_routes,
-    )
-    return [outbox_routes.admin_router, *(module.router for module in modules)]
+        modules = [import_module(f"api.{name}_routes") for name in RECORD_ROUTES]
+    found = [value for module in modules for value in vars(module).values()]
+    return [value for value in found if isinstance(value, APIRouter)]
 
 
 def _add_open_id(app: FastAPI, settings: Settings) -> None:

@@ -71,6 +71,9 @@ class Metrics:
     Args:
         queue_depth: Returns the number of photographs that wait for the network.
         running_s: Returns the age of the oldest running step of a kind, seconds.
+
+    Attributes:
+        counter, gauge, histogram: Make a metric of the registry.
     """
 
     def __init__(
@@ -82,56 +85,55 @@ class Metrics:
     ) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # nothing uses these series
         self._registry = registry = CollectorRegistry()
-        self._counter = partial(Counter, registry=registry)
-        self._histogram = partial(Histogram, registry=registry)
-        self._requests = self._counter(
+        self.counter = partial(Counter, registry=registry)
+        self.histogram = partial(Histogram, registry=registry)
+        self.gauge = partial(Gauge, registry=registry)
+        self._requests = self.counter(
             "segdec_requests",
             "Requests by method, path template and status code.",
             ("method", "route", "code"),
         )
-        self._request_ms = self._histogram(
+        self._request_ms = self.histogram(
             "segdec_request_duration_milliseconds",
             "From a request's first byte to the end of its answer.",
             ("method", "route"),
             buckets=MILLISECOND_BUCKETS,
         )
-        self._rejections = self._counter("segdec_rejections", "Requests given up, by reason.", ("reason",))
+        self._rejections = self.counter("segdec_rejections", "Requests given up, by reason.", ("reason",))
         for reason in REJECTION_REASONS:  # at 0 from the start, so that the first one appears as an increase
             self._rejections.labels(reason)
         self._add_problem_metrics()
-        self._batches = self._histogram(
+        self._batches = self.histogram(
             "segdec_batch_size", "Photographs that went through the network together.", buckets=BATCH_SIZES
         )
         self._add_model_metrics()
-        self._models = Gauge(
+        self._models = self.gauge(
             "segdec_model_info",
             "Models that are served; the value is always 1.",
             ("model", "version", "sha256", "aliases"),
-            registry=registry,
         )
         for name, text, function in (
             ("segdec_queue_depth", "Photographs that wait for the network.", queue_depth),
             ("segdec_ready", "1 while requests are answered, else 0.", ready),
             ("segdec_stalled", "1 while a step in a thread hangs, else 0.", stalled),
         ):
-            Gauge(name, text, registry=registry).set_function(function)
-        running = Gauge(
+            self.gauge(name, text).set_function(function)
+        running = self.gauge(
             "segdec_running_seconds",
             "For how long the oldest step of each kind that is not done has been running; 0 if none runs.",
             ("step",),
-            registry=registry,
         )
         for step in THREAD_STEPS:
             running.labels(step).set_function(partial(running_s, step))
         ProcessCollector(registry=registry)  # resident memory, open files, processor time
 
     def _add_problem_metrics(self) -> None:
-        self._problems = self._counter(
+        self._problems = self.counter(
             "segdec_problems",
             "Errors answered, and photographs refused inside a batch, by code, status and name of the key.",
             ("code", "status", "key"),
         )
-        self._photographs = self._counter(
+        self._photographs = self.counter(
             "segdec_photographs",
             "Photographs that were sent, by the name of the key and what became of them.",
             ("key", "result"),
@@ -143,7 +145,7 @@ class Metrics:
     def _add_model_metrics(self) -> None:
         model = ("model", "version")
         self._steps_ms = [
-            self._histogram(
+            self.histogram(
                 f"segdec_{step}_milliseconds",
                 f"Time of an answer spent in the step '{step}'.",
                 model,
@@ -151,15 +153,15 @@ class Metrics:
             )
             for step in STEPS
         ]
-        self._scores = self._histogram("segdec_score", "Scores, 1 − P(good).", model, buckets=SCORE_BUCKETS)
-        self._log_odds = self._histogram(
+        self._scores = self.histogram("segdec_score", "Scores, 1 − P(good).", model, buckets=SCORE_BUCKETS)
+        self._log_odds = self.histogram(
             "segdec_log_odds",
             "The network's own log-odds of a defect, before calibration.",
             model,
             buckets=LOG_ODDS_BUCKETS,
         )
-        self._decisions = self._counter("segdec_decisions", "Decisions by label.", (*model, "label"))
-        self._distances = self._histogram(
+        self._decisions = self.counter("segdec_decisions", "Decisions by label.", (*model, "label"))
+        self._distances = self.histogram(
             "segdec_training_distance",
             "Distances of photographs to those of the training, as multiples of the limit; above 1 a "
             "photograph is unlike them.",

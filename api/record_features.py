@@ -67,6 +67,7 @@ class RecordFeatures:
         self.jobs = JobRunner(self.record, settings.record_folder / "jobs", settings.retry_after_s)
         self.training = TrainingStore(settings, self.record)
         self.open_photographs = OpenPhotographs()
+        self._after_training: ProposalsAfterTraining | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     def _apply(self, changed: RecordSettings) -> None:
@@ -101,10 +102,9 @@ class RecordFeatures:
 
     def start(self) -> None:
         """Starts what runs beside the requests."""
-        running = [self.settings.refresh_regularly(), self._after_training.run()]
-        if self.reports is not None:
-            running.append(self.reports.run())
-        self._tasks = [asyncio.create_task(work) for work in running]
+        running = (self._after_training, self.reports)
+        works = [self.settings.refresh_regularly(), *(one.run() for one in running if one is not None)]
+        self._tasks = [asyncio.create_task(work) for work in works]
 
     async def close(self) -> None:
         """Ends what runs beside the requests."""

@@ -33,10 +33,14 @@ MAX_METADATA = 4096
 """Longest metadata, characters of its JSON."""
 
 
-class PredictQuery(BaseModel):
-    """Query of a prediction."""
+class SentModel(BaseModel):
+    """What a client sends; unknown members are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PredictQuery(SentModel):
+    """Query of a prediction."""
 
     threshold: Annotated[float, DECIMAL_NUMBER, Field(ge=0.0, le=1.0)] | SkipJsonSchema[None] = Field(
         None,
@@ -85,10 +89,8 @@ JSON_TEXT = {"type": "string", "contentMediaType": "application/json"}
 Metadata = Annotated[dict[str, Any], BeforeValidator(_parse_json), AfterValidator(_check_metadata)]
 
 
-class PartFields(BaseModel):
+class PartFields(SentModel):
     """What a request says about the part in its photograph, in its query or in its body."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     station: Name = Field("", description="where the photograph was taken, for example `line3-cam1`")
     part_id: RequiredName | SkipJsonSchema[None] = Field(

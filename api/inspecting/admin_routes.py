@@ -3,13 +3,13 @@
 from typing import Annotated, Self
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from starlette.requests import Request
 
 from api.errors import document_problems
 from api.http.json_body import json_body
 from api.http.middleware.access import caller_fields
-from api.http.request_params import RequiredName
+from api.http.request_params import RequiredName, SentModel
 from api.http.roles import require_role
 from api.inspecting.dependencies import ServiceDep
 from api.models.aliases import PROMOTE, ROLL_BACK, set_candidate
@@ -19,18 +19,14 @@ from segdec.schemas import ReloadAnswer
 router = APIRouter(prefix="/v1/admin", tags=["admin"], dependencies=require_role("engineer"))
 
 
-class CandidateChoice(BaseModel):
+class CandidateChoice(SentModel):
     """Which version runs in shadow mode."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     version: RequiredName | None = Field(description="name of its folder; null: none")
 
 
-class ThresholdChoice(BaseModel):
+class ThresholdChoice(SentModel):
     """Thresholds of a version; null for both: those of its manifest again."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     version: RequiredName = Field(description="name of its folder, or an alias")
     score: Score | None = Field(description="image score from which a photograph is a defect")

@@ -8,7 +8,7 @@ import dataclasses
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
@@ -18,7 +18,7 @@ from api.errors import RequestError, bad_parameter, describe_json_errors
 from api.http.json_files import decode_base64
 from api.http.open_uploads import OpenUpload
 from api.http.request_body import FORM_TYPE, is_json, is_raw, media_type, parse_json, read_body, read_chunks
-from api.http.request_params import MAX_METADATA, PartFields, parse_part_fields
+from api.http.request_params import MAX_METADATA, PartFields, SentModel, parse_part_fields
 from api.inspecting.encoded_photograph import EncodedPhotograph
 
 FORM_FIELD = "file"
@@ -184,10 +184,8 @@ def _without_charset(headers: Headers) -> Headers:
 # === JSON ===
 
 
-class EncodedImage(BaseModel):
+class EncodedImage(SentModel):
     """A photograph inside JSON."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     b64: str = Field(
         description="the image file in base64, or a data URI", json_schema_extra={"contentEncoding": "base64"}
@@ -199,10 +197,8 @@ class EncodedImage(BaseModel):
         return Upload(decode_base64(self.b64, self.name), self.name)
 
 
-class JsonImage(BaseModel):
+class JsonImage(SentModel):
     """Body for one photograph."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     image: EncodedImage
 
@@ -211,10 +207,8 @@ class JsonInspection(JsonImage, PartFields):
     """Body for one photograph that is recorded, with its part."""
 
 
-class JsonImages(BaseModel):
+class JsonImages(SentModel):
     """Body for several photographs."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     images: list[EncodedImage] = Field(min_length=1)
 

@@ -6,7 +6,7 @@ from typing import Any
 from api.messages.language import Language
 from api.messages.sentences import translate_sentences
 
-TEXTS = {
+TEXT_MEMBERS = {
     "advice",
     "content",
     "detail",
@@ -21,7 +21,7 @@ TEXTS = {
 """Names of members, at any depth, that are sentences of the product or lists of them."""
 WRITTEN_BY_PEOPLE = {"note": "created_by", "reason": "reviewer"}
 """Names of members that people write, if their object has the other member: notes of versions, reviews."""
-PEOPLE = {
+PERSON_MEMBERS = {
     "added_by",
     "changed_by",
     "created_by",
@@ -33,11 +33,11 @@ PEOPLE = {
 }
 """Names of members with names of people, which are sentences if nobody has logged in."""
 UNKNOWN_PERSON = "unknown person "
-FOREIGN = {"after", "before", "machine", "metadata"}
+UNTRANSLATED_MEMBERS = {"after", "before", "machine", "metadata"}
 """Names of members with data of people and other systems, which stay as they are."""
-IDS = {"job"}
+ROW_NUMBERS = {"job"}
 """Names of values that are numbers of rows."""
-LABELS = {"label", "other_label"}
+LABEL_VALUES = {"label", "other_label"}
 """Names of values that are labels of photographs."""
 
 
@@ -56,7 +56,7 @@ def translate_answer(answer: Any, language: Language, **values: str) -> Any:
     if not isinstance(answer, dict):
         return answer
     return {
-        name: member if name in FOREIGN else _translate_member(answer, name, language, values)
+        name: member if name in UNTRANSLATED_MEMBERS else _translate_member(answer, name, language, values)
         for name, member in answer.items()
     }
 
@@ -65,11 +65,11 @@ def _translate_member(
     answer: dict[str, Any], name: str, language: Language, values: Mapping[str, str]
 ) -> Any:
     member = answer[name]
-    if name in PEOPLE and isinstance(member, str):
+    if name in PERSON_MEMBERS and isinstance(member, str):
         return translate_sentences(member, language) if member.startswith(UNKNOWN_PERSON) else member
     if WRITTEN_BY_PEOPLE.get(name) in answer or (name == "content" and answer.get("kind") == "output"):
         return member
-    if name not in TEXTS or not isinstance(member, str | list):
+    if name not in TEXT_MEMBERS or not isinstance(member, str | list):
         return translate_answer(member, language, **values)
     if isinstance(member, list):
         texts = (translate_sentences(item, language) if isinstance(item, str) else item for item in member)
@@ -99,7 +99,7 @@ def translate_error(detail: str, code: str, values: Mapping[str, Any], language:
 
 
 def _translate_value(name: str, value: Any, language: Language) -> str:
-    if name in LABELS and value == "good":
+    if name in LABEL_VALUES and value == "good":
         return language.translate(value)
-    is_number = isinstance(value, int | float) and name not in IDS
+    is_number = isinstance(value, int | float) and name not in ROW_NUMBERS
     return language.number(value) if is_number else str(value)

@@ -13,13 +13,13 @@ from babel.numbers import get_decimal_symbol
 
 from api.messages.language import Language
 
-NESTED = {"who", "reason"}
+SENTENCE_VALUES = {"who", "reason"}
 """Names of values that are sentences."""
-LISTS = {"findings": "", "split": "split "}
+LIST_PREFIXES = {"findings": "", "split": "split "}
 """Names of values that are lists, and what their items begin with in the catalogues."""
-DECIMALS = {"ap", "chance", "f1", "score", "former", "share", "confidence", "bound", "ratio", "ratios"}
-NUMBERS = {"count", "limit", "number", "total"}
-WORDS = {"address"}
+DECIMAL_VALUES = {"ap", "chance", "f1", "score", "former", "share", "confidence", "bound", "ratio", "ratios"}
+COUNT_VALUES = {"count", "limit", "number", "total"}
+VALUES_WITHOUT_SPACES = {"address"}
 """Names of values without spaces."""
 ITEM_END = re.compile(r", | and |/")
 MAX_CHARACTERS = 2000
@@ -65,8 +65,8 @@ def _pattern_of(template: str) -> re.Pattern[str]:
     pattern = re.escape(first)
     for name, text in zip(rest[::2], rest[1::2], strict=True):
         after = re.escape(text) + (end if text is rest[-1] else "")
-        character = r"\S" if name in WORDS else "."
-        value = r"\d+(?:[.,]\d+)*" if name in NUMBERS else rf"(?:(?!\. )(?!{after}){character})+"
+        character = r"\S" if name in VALUES_WITHOUT_SPACES else "."
+        value = r"\d+(?:[.,]\d+)*" if name in COUNT_VALUES else rf"(?:(?!\. )(?!{after}){character})+"
         pattern += f"(?P<{name}>(?>{value})){re.escape(text)}"
     return re.compile(pattern + end)
 
@@ -87,12 +87,12 @@ def _translate_first(text: str, start: int, language: Language) -> tuple[int, st
 
 
 def _translate(name: str, value: str, language: Language) -> str:
-    if name in NESTED:
+    if name in SENTENCE_VALUES:
         return translate_sentences(value, language)
-    if name in LISTS:
-        begin = LISTS[name]
+    if name in LIST_PREFIXES:
+        begin = LIST_PREFIXES[name]
         items = [translate_sentences(begin + item, language) for item in ITEM_END.split(value)]
         return format_list([item.removeprefix(begin) for item in items], locale=language.locale)
-    if name in DECIMALS:
+    if name in DECIMAL_VALUES:
         return re.sub(r"(?<=\d)\.(?=\d)", get_decimal_symbol(language.locale), value)
     return value

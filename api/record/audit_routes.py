@@ -5,12 +5,11 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 
 from api.errors import document_problems
-from api.http.number_text import MAX_ID, MAX_PAGE_SIZE, WHOLE_NUMBER
 from api.http.roles import require_role
 from api.models.aliases import CANDIDATE, PROMOTE, ROLL_BACK
 from api.models.thresholds import ThresholdChange
 from api.record.audit_view import list_changes
-from api.record.record_params import RecordDep, TextFilter
+from api.record.record_params import BeforeId, PageSize, RecordDep, TextFilter
 from api.record.schemas import AuditPage
 
 MODEL_CHANGES = (CANDIDATE, PROMOTE.action, ROLL_BACK.action, ThresholdChange.action)
@@ -25,10 +24,8 @@ async def show_changes(
     about: Annotated[
         Literal["models"] | None, Query(description="`models`: only changes of aliases and thresholds")
     ] = None,
-    before: Annotated[
-        int | None, WHOLE_NUMBER, Query(gt=0, le=MAX_ID, description="only ids below it")
-    ] = None,
-    limit: Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_PAGE_SIZE)] = 50,
+    before: BeforeId = None,
+    limit: PageSize = 50,
 ) -> AuditPage:
     """Who changed what: reviews, deleted photographs, models, events; the newest first."""
     what = None if about is None else MODEL_CHANGES

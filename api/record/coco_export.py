@@ -37,7 +37,7 @@ FACTS = ("station", "part_id", "label", "score", "reviewed_label", "reviewer")
 
 
 def export_coco(engine: Engine, pictures: PictureStore, filters: Filters) -> Iterator[bytes]:
-    """Yields the file in pieces; inspections whose photograph is gone are left out.
+    """Yields the file in pieces; inspections whose photograph is gone are ignored.
 
     Raises:
         SQLAlchemyError: If the database does not answer.

@@ -67,7 +67,7 @@ class CurrentSettings:
         self._record, self._apply = record, apply
 
     async def refresh(self) -> None:
-        """Applies what the record stores; values that this version does not accept are left out, and logged.
+        """Applies what the record stores; values that this version does not accept are ignored, and logged.
 
         Raises:
             RequestError: 503 if the record cannot be read.

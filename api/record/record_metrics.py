@@ -1,9 +1,5 @@
 """Prometheus metrics of the record."""
 
-from functools import partial
-
-from prometheus_client import Counter, Gauge, Histogram
-
 from api.metrics import BATCH_SIZES, MILLISECOND_BUCKETS, Metrics
 
 RESULTS = ("kept", "repeated", "failed")
@@ -16,8 +12,7 @@ class RecordMetrics:
     """Metrics of inspections, pictures and reviews, registered in those of the service; thread-safe."""
 
     def __init__(self, metrics: Metrics) -> None:
-        counter, gauge = partial(Counter, registry=None), partial(Gauge, registry=None)
-        histogram = partial(Histogram, registry=None)
+        counter, gauge, histogram = metrics.counter, metrics.gauge, metrics.histogram
         self._inspections = counter(
             "segdec_record_inspections", "Inspections to be stored, by result.", ("result",)
         )
@@ -50,8 +45,6 @@ class RecordMetrics:
             self._inspections.labels(result)
         for cause in CAUSES:
             self.deleted.labels(cause)
-        for collector in vars(self).copy().values():
-            metrics.register(collector)
 
     def count_stored(self, new: int, repeated: int, took_ms: float) -> None:
         """Counts the inspections of a transaction."""

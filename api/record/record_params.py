@@ -8,7 +8,7 @@ from pydantic import AfterValidator, AwareDatetime, Field
 
 from api.errors import RequestError
 from api.http.components import component
-from api.http.number_text import DECIMAL_NUMBER, ISO_TIME, MAX_ID, WHOLE_NUMBER
+from api.http.number_text import DECIMAL_NUMBER, ISO_TIME, MAX_ID, MAX_PAGE_SIZE, WHOLE_NUMBER
 from api.http.request_params import Name
 from api.messages.catalogues import DEFAULT, read_catalogues
 from api.messages.language import Language, find_language
@@ -42,6 +42,8 @@ Timestamp = Annotated[
     ),
 ]
 RecordId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
+BeforeId = Annotated[int | None, WHOLE_NUMBER, Query(gt=0, le=MAX_ID, description="only ids below it")]
+PageSize = Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_PAGE_SIZE)]
 
 
 RecordDep = Annotated[Record, component(Record)]

@@ -13,7 +13,7 @@ from api.errors import RequestError, document_problems
 from api.http.body_schemas import BINARY_SCHEMA
 from api.http.caching import IMMUTABLE, PNG, REVALIDATED
 from api.http.components import SettingsDep, component
-from api.http.number_text import MAX_ID, MAX_PAGE_SIZE, WHOLE_NUMBER
+from api.http.number_text import MAX_PAGE_SIZE, WHOLE_NUMBER
 from api.http.request_params import Name
 from api.http.roles import require_role
 from api.models.registry import ModelRegistry
@@ -21,7 +21,7 @@ from api.record import record_view
 from api.record.audit_view import list_changes
 from api.record.inspection import Row
 from api.record.outbox_queries import messages_of
-from api.record.record_params import FiltersDep, RecordDep, RowDep
+from api.record.record_params import BeforeId, FiltersDep, PageSize, RecordDep, RowDep
 from api.record.schemas import AuditPage, InspectionRecord, MessageList, MessageView, RecordNames, RecordPage
 from segdec.imaging.white_level import FULL_RANGE
 
@@ -40,10 +40,8 @@ FILE: dict[str, Any] = {
 async def list_records(
     record: RecordDep,
     filters: FiltersDep,
-    before: Annotated[
-        int | None, WHOLE_NUMBER, Query(gt=0, le=MAX_ID, description="only ids below it")
-    ] = None,
-    limit: Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_PAGE_SIZE)] = 50,
+    before: BeforeId = None,
+    limit: PageSize = 50,
 ) -> RecordPage:
     """Inspections, the newest first; pass `next_before` of a page to get the next one."""
     return await record.read(record_view.list_page, filters, before, limit)

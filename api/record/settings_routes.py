@@ -4,12 +4,13 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import Field, FiniteFloat
 from starlette.requests import Request
 
 from api.errors import document_problems
 from api.http.callers import caller_of
 from api.http.json_body import json_body
+from api.http.request_params import SentModel
 from api.http.roles import require_role
 from api.record.current_settings import CHANGEABLE_SETTINGS, CurrentSettings, dump_setting
 from api.record.record_params import CurrentSettingsDep
@@ -36,10 +37,8 @@ SHOWN_SETTINGS = (
 BODY_PROBLEMS = (400, 404, 408, 413, 415, 422, 503, 504)
 
 
-class NewValue(BaseModel):
+class NewValue(SentModel):
     """The new value of a setting."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     value: FiniteFloat | int | str | None = Field(
         description="null: without limit, where the setting allows it"

@@ -1,5 +1,8 @@
 """The tables of the record. A change here needs a migration, which converts existing databases."""
 
+from collections.abc import Iterator
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -107,6 +110,15 @@ tags = Table(
 )
 """Metadata of inspections that can be searched, for example lots; see `tagging`."""
 
+
+def _sum_columns() -> Iterator[Column[Any]]:
+    yield Column("count", Integer, nullable=False)
+    for name in ("log_odds_sum", "log_odds_squares"):
+        yield Column(name, Double, nullable=False)
+    for name in ("first_id", "last_id"):
+        yield Column(name, BigInteger, nullable=False)
+
+
 hours = Table(
     "hours",
     metadata,
@@ -115,11 +127,7 @@ hours = Table(
     Column("model", Text, primary_key=True),
     Column("version", Text, primary_key=True),
     Column("label", Text, primary_key=True),
-    Column("count", Integer, nullable=False),
-    Column("log_odds_sum", Double, nullable=False),
-    Column("log_odds_squares", Double, nullable=False),
-    Column("first_id", BigInteger, nullable=False),
-    Column("last_id", BigInteger, nullable=False),
+    *_sum_columns(),
     Index("hours_by_station", "station", "hour"),
     sqlite_with_rowid=False,  # all hours of a year are read in a third of the time
 )
@@ -132,11 +140,7 @@ hour_totals = Table(
     Column("model", Text, primary_key=True),
     Column("version", Text, primary_key=True),
     Column("label", Text, primary_key=True),
-    Column("count", Integer, nullable=False),
-    Column("log_odds_sum", Double, nullable=False),
-    Column("log_odds_squares", Double, nullable=False),
-    Column("first_id", BigInteger, nullable=False),
-    Column("last_id", BigInteger, nullable=False),
+    *_sum_columns(),
     sqlite_with_rowid=False,
 )
 """The table `hours` summed over the stations: fewer rows for what is about all of them."""

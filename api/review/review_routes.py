@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated, Any, TypeVarTuple
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import Connection, RowMapping
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,7 +15,7 @@ from api.errors import document_problems
 from api.http.callers import client_of, unknown_person
 from api.http.if_match import SeenRevisions
 from api.http.json_body import json_body, largest_body
-from api.http.request_params import Name, RequiredName
+from api.http.request_params import Name, RequiredName, SentModel
 from api.http.roles import require_role
 from api.record.filters import Filters
 from api.record.record import Record
@@ -47,10 +47,8 @@ Session = Annotated[RequiredName, Field(description="random text, one for each t
 QueryName = Annotated[RequiredName | None, Query()]
 
 
-class NextTasks(BaseModel):
+class NextTasks(SentModel):
     """A request for tasks."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     session: Session
     count: int = Field(1, ge=1, le=MAX_TASKS, strict=True)
@@ -61,10 +59,8 @@ class NextTasks(BaseModel):
     reviewer: Name | None = Field(None, description="name of the reviewer")
 
 
-class SentMask(BaseModel):
+class SentMask(SentModel):
     """A corrected mask."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     png: str = Field(
         description="base64 of an 8-bit grey PNG with the photograph's upright size: 255 = defect; for a "
@@ -73,10 +69,8 @@ class SentMask(BaseModel):
     )
 
 
-class SentReview(BaseModel):
+class SentReview(SentModel):
     """A review."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     label: RequiredName = Field(description="`good`, a defect class of the model, or `unsure`")
     reason: Annotated[str, Field(max_length=MAX_REASON, pattern=TEXT_PATTERN)] | None = None

@@ -1,16 +1,13 @@
 """Results of candidates compared with the stable versions. Available if the service records."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 
 from api.errors import RequestError, document_problems
-from api.http.number_text import MAX_ID, MAX_PAGE_SIZE, WHOLE_NUMBER
 from api.http.roles import require_role
 from api.inspecting.dependencies import NamedModelDep, ServiceDep
 from api.inspecting.shadow.schemas import CandidateList, DifferencePage
 from api.inspecting.shadow.shadow_results import list_differences, report_candidate
-from api.record.record_params import RecordDep
+from api.record.record_params import BeforeId, PageSize, RecordDep
 
 router = APIRouter(prefix="/v1/review", tags=["review"], dependencies=require_role("quality"))
 
@@ -34,10 +31,8 @@ async def list_candidate_differences(
     service: ServiceDep,
     record: RecordDep,
     stable: NamedModelDep,  # noqa: ARG001
-    before: Annotated[
-        int | None, WHOLE_NUMBER, Query(gt=0, le=MAX_ID, description="only ids of records below it")
-    ] = None,
-    limit: Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_PAGE_SIZE)] = 50,
+    before: BeforeId = None,
+    limit: PageSize = 50,
 ) -> DifferencePage:
     """Photographs on which the candidate of a model differs from the version that answered, with both
     verdicts and the review; the newest first.

@@ -1,8 +1,6 @@
 """Counters of candidates, for Prometheus."""
 
-from collections import Counter as Counts
-
-from prometheus_client import Counter
+from collections import Counter
 
 from api.metrics import Metrics
 from segdec.schemas import ModelIdentity
@@ -17,30 +15,25 @@ class ShadowMetrics:
 
     def __init__(self, metrics: Metrics) -> None:
         model = ("model", "version")
-        self._answered = Counter(
-            "segdec_shadow_answered", "Photographs that a candidate also answered.", model, registry=None
+        self._answered = metrics.counter(
+            "segdec_shadow_answered", "Photographs that a candidate also answered.", model
         )
-        self._differing = Counter(
+        self._differing = metrics.counter(
             "segdec_shadow_differing",
             "Answers of a candidate with another label than the stable version.",
             model,
-            registry=None,
         )
-        self._not_inspected = Counter(
+        self._not_inspected = metrics.counter(
             "segdec_shadow_not_inspected",
             "Photographs that a candidate did not inspect because they are unlike its training.",
             model,
-            registry=None,
         )
-        self._skipped = Counter(
+        self._skipped = metrics.counter(
             "segdec_shadow_skipped",
             "Photographs without an answer of the candidate, by reason.",
             (*model, "reason"),
-            registry=None,
         )
-        self._skip_counts: Counts[tuple[ModelIdentity, str]] = Counts()
-        for collector in (self._answered, self._differing, self._not_inspected, self._skipped):
-            metrics.register(collector)
+        self._skip_counts: Counter[tuple[ModelIdentity, str]] = Counter()
 
     def initialize(self, candidate: ModelIdentity) -> None:
         """Starts the counters of a candidate at 0."""
