@@ -1,5 +1,6 @@
 """Every error is answered as problem+json, whoever raised it."""
 
+import json
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -142,6 +143,10 @@ class ProblemResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope.setdefault("state", {})["problem"] = self.problem
+        if f"{scope['path']}/".startswith("/v2/"):  # clients of the protocol read the member `error`
+            answer = {**self.problem.model_dump(), "error": self.problem.detail}
+            self.body = json.dumps(answer, ensure_ascii=False).encode()
+            self.headers["Content-Length"] = str(len(self.body))
         await super().__call__(scope, receive, send)
 
 

@@ -10,7 +10,6 @@ from api.http.middleware.draining import ShutdownMiddleware
 from api.http.middleware.request_id import RequestIdMiddleware
 from api.http.middleware.response_headers import ResponseHeadersMiddleware
 from api.http.middleware.translation import TranslationMiddleware
-from api.http.middleware.v2_errors import ProtocolErrorMiddleware
 from api.metrics import Metrics
 from api.record.uninspected_middleware import UninspectedMiddleware
 from api.settings import Settings
@@ -49,7 +48,7 @@ CORS_ANSWER_HEADERS = (
 def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
     """Adds the middleware to `app`.
 
-    A request passes, in this order: headers of all answers, errors of /v2, access log, language of the
+    A request passes, in this order: headers of all answers, access log, language of the
     answer, CORS (so that a browser can read every rejection, and a preflight, which has no key, is answered),
     request id, host name, origin (both before the log of photographs, which other sites could fill),
     shutdown, log of photographs that are not inspected, route.
@@ -71,5 +70,4 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
         )
     app.add_middleware(TranslationMiddleware)
     app.add_middleware(AccessMiddleware, metrics=metrics, log=settings.access_log)
-    app.add_middleware(ProtocolErrorMiddleware)
     app.add_middleware(ResponseHeadersMiddleware)

@@ -74,7 +74,8 @@ def _translate_member(
     if isinstance(member, list):
         texts = (translate_sentences(item, language) if isinstance(item, str) else item for item in member)
         return [translate_answer(item, language, **values) for item in texts]
-    cause = answer if name == "detail" else answer.get("cause" if name == "text" else f"{name}_cause")
+    is_problem = name == "detail" or (name == "error" and "detail" in answer)
+    cause = answer if is_problem else answer.get("cause" if name == "text" else f"{name}_cause")
     if not isinstance(cause, dict) or not isinstance(cause.get("code"), str):
         return translate_sentences(member, language)
     given = cause.get("values") or {}

@@ -17,14 +17,6 @@ def malformed_json(part: bytes) -> Iterator[MalformedRequest]:
 
 def _base64(part: bytes) -> Iterator[MalformedRequest]:
     good = base64.b64encode(part).decode()
-    wrong = {
-        "padding in the middle": "AAA=" + good,
-        "data URL without base64": "data:image/png," + good,
-        "spaces": " ".join(good[i : i + 76] for i in range(0, len(good), 76)),
-        "not ASCII": good[:-4] + "größ",
-    }
-    for name, text in wrong.items():
-        yield _json(f"base64: {name}", 400, "bad_base64", {"image": {"b64": text}})
     yield _json("base64: empty", 422, "empty_image", {"image": {"b64": ""}})
     half = good[: len(good) // 8 * 4]
     yield _json("base64: half of a picture", 422, "truncated_image", {"image": {"b64": half}})

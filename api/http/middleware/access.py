@@ -40,7 +40,7 @@ class AccessMiddleware(HttpMiddleware):
     """Counts each request and its photographs in the metrics, and logs it as one line.
 
     Without `log`, only failures are logged, except health checks and temporary rejections: there may be
-    thousands, and the metrics count them. As second-outermost middleware, it sees the final status.
+    thousands, and the metrics count them. It sees the final status: after it an answer only gets headers.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, log: bool) -> None:
