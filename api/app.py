@@ -111,8 +111,8 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
 def _record_routers() -> list[APIRouter]:
     with explain_missing_group():
         modules = [import_module(f"api.{name}_routes") for name in RECORD_ROUTES]
-    found = [value for module in modules for value in vars(module).values()]
-    return [value for value in found if isinstance(value, APIRouter)]
+    values = [value for module in modules for value in vars(module).values()]
+    return [value for value in values if isinstance(value, APIRouter)]
 
 
 def _add_open_id(app: FastAPI, settings: Settings) -> None:

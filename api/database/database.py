@@ -136,18 +136,18 @@ def migrate(engine: Engine) -> None:
         files.create()
     with write_transaction(engine) as connection:
         scripts = migration_scripts()
-        found, head = revision_of(connection), scripts.get_current_head()
-        if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
+        revision, head = revision_of(connection), scripts.get_current_head()
+        if revision is not None and revision not in {script.revision for script in scripts.walk_revisions()}:
             raise ConfigError(
-                f"The record's database has schema {found}, which this version does not know. Expected "
+                f"The record's database has schema {revision}, which this version does not know. Expected "
                 f"{head} or an earlier one. Run the version that wrote it, or newer."
             )
         if engine.dialect.name == "postgresql":  # an index of millions of rows takes minutes
             connection.execute(text("SET LOCAL statement_timeout = 0"))
-        if found is None:
+        if revision is None:
             all_tables().create_all(connection)
             MigrationContext.configure(connection).stamp(scripts, "head")
-        elif found != head:
+        elif revision != head:
             config = _configuration()
             config.attributes["connection"] = connection
             command.upgrade(config, "head")

@@ -31,10 +31,10 @@ class DatabaseReplacedError(SQLAlchemyError):
 
 def _file_id(path: str | Path) -> FileId | None:
     try:
-        found = os.stat(path)  # noqa: PTH116  # faster; it runs in each transaction
+        status = os.stat(path)  # noqa: PTH116  # faster; it runs in each transaction
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 class DatabaseFiles:
@@ -134,15 +134,15 @@ class DatabaseFiles:
     def _has_database(self, known: FileId | None) -> bool:
         """Returns whether the database at the path is the open one, and not cut off."""
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:
             return False
-        if (found.st_dev, found.st_ino) != known:
+        if (status.st_dev, status.st_ino) != known:
             return False
-        if found.st_size == 0 and self._intact:
+        if status.st_size == 0 and self._intact:
             self._cut_off = True
             return False
-        self._intact = _fingerprint(found) if found.st_size else ()
+        self._intact = _fingerprint(status) if status.st_size else ()
         return True
 
     def _has_wal(self, connection: Connection) -> bool:
@@ -196,12 +196,12 @@ class DatabaseFiles:
         if self._cut_off and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise sqlite3.DatabaseError("database disk image is malformed")
         try:
-            found = connection.execute("SELECT id FROM store").fetchone()
+            stored = connection.execute("SELECT id FROM store").fetchone()
         except sqlite3.OperationalError:  # there is no such table
-            found = None
-        if found != (expected,):
+            stored = None
+        if stored != (expected,):
             raise DatabaseReplacedError(
-                f"{self._path} contains {'no record' if found is None else f'the record {found[0]}'}, "
+                f"{self._path} contains {'no record' if stored is None else f'the record {stored[0]}'}, "
                 f"expected {expected}. Restore it, or restart the service"
             )
         self._cut_off = False
@@ -225,8 +225,8 @@ class DatabaseFiles:
             self._open.pop(id(connection), None)
 
 
-def _fingerprint(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def _fingerprint(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _driver(connection: Connection) -> Any:
@@ -235,5 +235,5 @@ def _driver(connection: Connection) -> Any:
 
 def files_of(engine: Engine | Connection) -> DatabaseFiles | None:
     """Returns the files of a SQLite database; None for another one."""
-    found: DatabaseFiles | None = engine.get_execution_options().get(INFO)
-    return found
+    files: DatabaseFiles | None = engine.get_execution_options().get(INFO)
+    return files

@@ -4,16 +4,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    DateTime,
-    Dialect,
-    Index,
-    Integer,
-    MetaData,
-    TypeDecorator,
-    text,
-)
+from sqlalchemy import BigInteger, DateTime, Dialect, Index, Integer, MetaData, TypeDecorator, text
 
 metadata = MetaData()
 TABLES = ("api.record", "api.accounts", "api.reports", "api.data_sets", "api.jobs", "api.training")

@@ -34,10 +34,10 @@ class Components:
         Raises:
             LookupError: If there is none: a route was added without what it uses.
         """
-        found = self._by_class.get(kind)
-        if not isinstance(found, kind):
+        component = self._by_class.get(kind)
+        if not isinstance(component, kind):
             raise LookupError(f"The service has no {kind.__name__}.")
-        return found
+        return component
 
 
 def find_component(request: Request, kind: type[T]) -> T:

@@ -177,12 +177,12 @@ def _base64_png(pixels: NDArray[np.uint8]) -> str:
 
 def trace_contours(mask: NDArray[np.uint8]) -> list[PolygonAnswer]:
     """Returns the contours of each connected part of a mask [H, W]."""
-    contours, found = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
-    if found is None:
+    contours, hierarchy = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
+    if hierarchy is None:
         return []
     rings = [[(int(x), int(y)) for x, y in contour[:, 0]] for contour in contours]
     holes: defaultdict[int, list[list[tuple[int, int]]]] = defaultdict(list)
-    for ring, links in zip(rings, found[0], strict=True):
+    for ring, links in zip(rings, hierarchy[0], strict=True):
         holes[int(links[3])].append(ring)  # the enclosing contour; −1 for an outer one
-    outer = [number for number, links in enumerate(found[0]) if links[3] < 0]
+    outer = [number for number, links in enumerate(hierarchy[0]) if links[3] < 0]
     return [PolygonAnswer(outer=rings[number], holes=holes[number]) for number in outer]

@@ -6,10 +6,10 @@ from pydantic import BeforeValidator
 
 
 def _require(pattern: str, expected: str) -> BeforeValidator:
-    form = re.compile(pattern)
+    compiled = re.compile(pattern)
 
     def check(value: object) -> object:
-        if isinstance(value, str) and not form.fullmatch(value):
+        if isinstance(value, str) and not compiled.fullmatch(value):
             raise ValueError(f"Expected {expected}")
         return value
 

@@ -48,15 +48,15 @@ def last_defects(
     ranges = select(hours.c.station, hours.c.label, hours.c.first_id, hours.c.last_id)
     ranges = ranges.where(hours.c.hour >= since, hours.c.label.not_in(others), *equal(hours, station=station))
     rows = connection.execute(ranges.order_by(hours.c.last_id.desc()).limit(limit)).all()
-    found: list[RowMapping] = []
+    defects: list[RowMapping] = []
     for at, label, first, last in rows:
-        if len(found) >= limit and last < min(row["id"] for row in found[:limit]):
+        if len(defects) >= limit and last < min(row["id"] for row in defects[:limit]):
             break
         table = inspections.c
         statement = select(*COLUMNS).order_by(table.id.desc()).limit(limit)
         statement = statement.where(table.label == label, table.station == at, table.id.between(first, last))
-        found = sorted([*found, *connection.execute(statement).mappings()], key=lambda row: -row["id"])
-    return found[:limit]
+        defects = sorted([*defects, *connection.execute(statement).mappings()], key=lambda row: -row["id"])
+    return defects[:limit]
 
 
 # === Stations ===

@@ -53,8 +53,8 @@ class TrainingDistances:
                 known[name] = _read_station(connection, name, newest[name], known.get(name), now)
         self._stations = known
         asked = [known[name].distance for name in known if station in (None, name)]
-        found = [distance for distance in asked if distance is not None]
-        return sorted(found, key=lambda distance: -distance.measures[0].now)
+        distances = [distance for distance in asked if distance is not None]
+        return sorted(distances, key=lambda distance: -distance.measures[0].now)
 
 
 def _is_outdated(known: _Known, newest_id: int, now: datetime) -> bool:

@@ -224,8 +224,10 @@ def bind(host: str, port: int) -> socket.socket:
     ConfigError if it is unknown or in use.
     """
     try:
-        found: list[Any] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        return _bind(*found[0])
+        addresses: list[Any] = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        return _bind(*addresses[0])
     except OSError as error:
         raise ConfigError(
             f"Cannot listen at {host}:{port}: {error.strerror}. Choose another with --host and --port."

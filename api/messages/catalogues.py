@@ -36,7 +36,7 @@ class Catalogue(NamedTuple):
 @cache
 def read_catalogues() -> Mapping[str, Catalogue]:
     """Returns the known languages by their codes, English first."""
-    found = {DEFAULT: Catalogue("English", {}, {}, {})}
+    catalogues = {DEFAULT: Catalogue("English", {}, {}, {})}
     for path in sorted(FOLDER.glob("*.json")):
-        found[path.stem] = Catalogue(**json.loads(path.read_text("utf-8")))
-    return found
+        catalogues[path.stem] = Catalogue(**json.loads(path.read_text("utf-8")))
+    return catalogues

@@ -134,25 +134,25 @@ class ModelRegistry:
         if version is None:
             return _stable(versions)
         aliases = {alias: model for model in versions.values() for alias in model.aliases}
-        found = versions.get(version) or aliases.get(version)
-        if found is None:
+        model = versions.get(version) or aliases.get(version)
+        if model is None:
             detail = (
                 f"Model '{chosen}' has no version or alias '{version}'. "
                 f"Expected one of: {_quoted([*versions, *aliases])}."
             )
             raise RequestError(404, "version_not_found", detail)
-        return found
+        return model
 
     def candidate(self, name: str) -> ServedModel | None:
         """Returns the candidate of the model `name`; None if it has none."""
         versions = self.versions(name).values()
-        found = (model for model in versions if CANDIDATE in model.aliases and STABLE not in model.aliases)
-        return next(found, None)
+        named = (model for model in versions if CANDIDATE in model.aliases)
+        return next((model for model in named if STABLE not in model.aliases), None)
 
     def candidates(self) -> list[tuple[ServedModel, ServedModel]]:
         """Returns the candidates of all models, each with the stable version."""
-        found = [(self.candidate(name), _stable(versions)) for name, versions in self._table.items()]
-        return [(candidate, stable) for candidate, stable in found if candidate is not None]
+        pairs = [(self.candidate(name), _stable(versions)) for name, versions in self._table.items()]
+        return [(candidate, stable) for candidate, stable in pairs if candidate is not None]
 
     def replace(self, name: str, versions: Versions) -> None:
         """Serves `versions` under `name` from now on; an empty mapping removes the name."""

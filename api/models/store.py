@@ -122,8 +122,8 @@ class ModelFolder:
             raise ConfigError(
                 f"--models {self.folder} cannot be read: {error.strerror}. Expected a folder NAME/VERSION/."
             ) from error
-        found = [path.name for path in folders if self._artifacts_of(path.name)]
-        if not found and not self._may_be_empty:
+        names = [path.name for path in folders if self._artifacts_of(path.name)]
+        if not names and not self._may_be_empty:
             reasons = " ".join(self.unserved()) or (
                 "Expected exported models (python -m training export RUN FOLDER/NAME/1). Serve a single "
                 "artifact with --model."
@@ -131,7 +131,7 @@ class ModelFolder:
             raise ConfigError(
                 f"--models {self.folder} has no NAME/{MANIFEST} and no NAME/VERSION/{MANIFEST}. {reasons}"
             )
-        return found
+        return names
 
     def unserved(self) -> list[str]:
         """Returns why artifacts are not served: the folder itself, and subfolders that have another name than
@@ -297,15 +297,15 @@ def _artifacts(folder: Path) -> dict[str, Path]:
     if not folder.is_dir():
         return {}
     folders = [path for path in sorted(folder.iterdir()) if _is_visible(path.name)]
-    found = {path.name: path for path in folders if (path / MANIFEST).is_file()}
+    versions = {path.name: path for path in folders if (path / MANIFEST).is_file()}
     if (folder / MANIFEST).is_file() and _is_named(folder):
         version = open_artifact(folder).manifest.version
-        if version in found:
+        if version in versions:
             raise ArtifactError(
-                f"{folder} and {found[version]} both have version {version}. Delete one of them."
+                f"{folder} and {versions[version]} both have version {version}. Delete one of them."
             )
-        found[version] = folder
-    return found
+        versions[version] = folder
+    return versions
 
 
 def _is_visible(name: str) -> bool:

@@ -144,5 +144,5 @@ def find_override(overrides: Overrides, identity: ModelIdentity) -> ThresholdOve
     """Returns the thresholds for a model; None if there are none, or only some for another manifest of the
     same version.
     """
-    found = overrides.get(identity.version)
-    return found if found is not None and found.sha256 == identity.sha256 else None
+    override = overrides.get(identity.version)
+    return override if override is not None and override.sha256 == identity.sha256 else None

@@ -88,9 +88,9 @@ def _explained_errors(engine: Engine) -> Iterator[None]:
 
 def _check_schema(engine: Engine) -> None:
     with engine.connect() as connection:
-        found, known = revision_of(connection), migration_scripts().get_current_head()
-    if found != known:
+        revision, known = revision_of(connection), migration_scripts().get_current_head()
+    if revision != known:
         raise ConfigError(
-            f"The record's database has schema {found}, expected {known}. Start the service of this version "
-            "once: it migrates the database."
+            f"The record's database has schema {revision}, expected {known}. Start the service of this "
+            "version once: it migrates the database."
         )

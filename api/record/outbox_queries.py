@@ -37,13 +37,15 @@ def waiting_stations(
     Reads one row per station.
     """
     first = _first_station(sink, None if after is None else message.station > after)
-    found = first.cte("stations", recursive=True)
-    following = _first_station(sink, message.station > found.c.station).correlate(found).scalar_subquery()
-    found = found.union_all(select(following).where(found.c.station.is_not(None)))
+    stations = first.cte("stations", recursive=True)
+    following = (
+        _first_station(sink, message.station > stations.c.station).correlate(stations).scalar_subquery()
+    )
+    stations = stations.union_all(select(following).where(stations.c.station.is_not(None)))
     oldest = select(retry_at).where(message.sink == sink, message.state == WAITING)
-    oldest = oldest.where(message.station == found.c.station).order_by(message.id).limit(1)
-    statement = select(found.c.station, oldest.correlate(found).scalar_subquery())
-    rows = connection.execute(statement.where(found.c.station.is_not(None)).limit(limit))
+    oldest = oldest.where(message.station == stations.c.station).order_by(message.id).limit(1)
+    statement = select(stations.c.station, oldest.correlate(stations).scalar_subquery())
+    rows = connection.execute(statement.where(stations.c.station.is_not(None)).limit(limit))
     return [(station, moment) for station, moment in rows]
 
 
@@ -102,8 +104,8 @@ def count_backlogs(connection: Connection) -> defaultdict[tuple[str, str], Backl
     backlogs = counted.group_by(message.sink, message.state).subquery()
     columns = (backlogs.c.sink, backlogs.c.state, backlogs.c.count, message.created_at)
     rows = connection.execute(select(*columns).join(outbox, message.id == backlogs.c.id))
-    found = {(sink, state): Backlog(count, oldest) for sink, state, count, oldest in rows}
-    return defaultdict(Backlog, found)
+    counted_backlogs = {(sink, state): Backlog(count, oldest) for sink, state, count, oldest in rows}
+    return defaultdict(Backlog, counted_backlogs)
 
 
 def messages_of(connection: Connection, record_id: int) -> list[RecordMessage]:
@@ -111,16 +113,16 @@ def messages_of(connection: Connection, record_id: int) -> list[RecordMessage]:
     discarded are missing.
     """
     delivered = select(deliveries).where(deliveries.c.record_id == record_id)
-    found = [
+    messages = [
         RecordMessage(row.message_id, row.sink, row.kind, "delivered", row.delivered_at, None)
         for row in connection.execute(delivered)
     ]
     waiting = select(outbox).where(message.record_id == record_id)
-    found += [
+    messages += [
         RecordMessage(row.id, row.sink, row.kind, row.state, None, row.error)
         for row in connection.execute(waiting)
     ]
-    return sorted(found, key=lambda each: each.id)
+    return sorted(messages, key=lambda each: each.id)
 
 
 # === Changes ===

@@ -97,8 +97,8 @@ def find_original(connection: Connection, row: Row) -> RowMapping:
     """
     same = [inspections.c[name] == row[name] for name in ("token", "request_key", "part_key") if row[name]]
     order = case(*((condition, rank) for rank, condition in enumerate(same)))
-    found = connection.execute(select(inspections).where(or_(*same)).order_by(order).limit(1))
-    return found.mappings().one()
+    rows = connection.execute(select(inspections).where(or_(*same)).order_by(order).limit(1))
+    return rows.mappings().one()
 
 
 def add_hour_counts(connection: Connection, rows: Sequence[Row]) -> None:
@@ -123,15 +123,15 @@ def _sum_rows(table: Table, rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Sums rows that are the same row of `table`, with its columns only."""
     keys = [column.name for column in table.primary_key]
     names = [column.name for column in table.c if column.name not in keys]
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    summed: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         key = tuple(row[name] for name in keys)
-        if key not in found:
-            found[key] = {name: row[name] for name in (*keys, *names)}
+        if key not in summed:
+            summed[key] = {name: row[name] for name in (*keys, *names)}
             continue
         for name in names:
-            found[key][name] = SUMS[name](found[key][name], row[name])
-    return list(found.values())
+            summed[key][name] = SUMS[name](summed[key][name], row[name])
+    return list(summed.values())
 
 
 def find_inspection(connection: Connection, record_id: int) -> RowMapping | None:

@@ -273,9 +273,9 @@ class Record:
         assert self._pictures is not None
         sha256, state = bytes(row["picture"]), row["picture_state"]
         deleted = state in ("expiring", "expired")
-        found = None if deleted else await self.run_in_thread(partial(self._pictures.get, sha256))
-        if found is not None:
-            return found
+        picture = None if deleted else await self.run_in_thread(partial(self._pictures.get, sha256))
+        if picture is not None:
+            return picture
         if state == "kept":
             state = "lost"
             await self.run_in_thread(partial(self._mark_lost, sha256))

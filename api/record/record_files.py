@@ -80,8 +80,8 @@ def get_file(stored: PictureStore, sha256: bytes) -> bytes:
     Raises:
         RequestError: 404 `file_lost` if it does not exist.
     """
-    found = stored.get(sha256)
-    if found is None:
+    data = stored.get(sha256)
+    if data is None:
         detail = f"The file {sha256.hex()} is lost: the store does not have it. Restore it from a backup."
         raise RequestError(404, "file_lost", detail)
-    return found
+    return data

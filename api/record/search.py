@@ -35,8 +35,8 @@ def list_inspections(
     # One query for each class: the index of labels is in the order of ids only for one label.
     labels = [filters.label] if filters.label else known_names(connection, inspections.c.label)
     of_class = [replace(filters, label=one, verdict=None) for one in labels if one not in NOT_DEFECTIVE]
-    found = [row for one in of_class for row in _list_label(connection, one, before, limit, columns)]
-    return sorted(found, key=lambda row: -row["id"])[:limit]
+    rows = [row for one in of_class for row in _list_label(connection, one, before, limit, columns)]
+    return sorted(rows, key=lambda row: -row["id"])[:limit]
 
 
 def _list_label(
@@ -121,10 +121,10 @@ def known_names(
 
     Each is read from the index with a search for the next greater one, so that equal ones are skipped.
     """
-    found = select(func.min(column).label("name")).where(column.is_not(None)).cte(recursive=True)
-    following = select(func.min(column)).where(column > found.c.name).scalar_subquery()
-    found = found.union_all(select(following).where(found.c.name.is_not(None)))
-    names = select(found.c.name).where(found.c.name.is_not(None))
+    values = select(func.min(column).label("name")).where(column.is_not(None)).cte(recursive=True)
+    following = select(func.min(column)).where(column > values.c.name).scalar_subquery()
+    values = values.union_all(select(following).where(values.c.name.is_not(None)))
+    names = select(values.c.name).where(values.c.name.is_not(None))
     if text:
         names = select(names.limit(MAX_SEARCHED).subquery().c.name)
         names = names.where(names.selected_columns.name.icontains(text, autoescape=True))

@@ -102,12 +102,12 @@ def check_same_record(connection: Connection, stored: PictureStore, table: Table
     Raises:
         ConfigError: If the id in the store is not that of the record.
     """
-    record_id, found = connection.execute(select(store.c.id)).scalar_one(), stored.read_id()
-    if found is None and connection.execute(select(table.c.sha256).limit(1)).first() is None:
-        stored.write_id(found := record_id)
-    if found != record_id:
+    record_id, files_id = connection.execute(select(store.c.id)).scalar_one(), stored.read_id()
+    if files_id is None and connection.execute(select(table.c.sha256).limit(1)).first() is None:
+        stored.write_id(files_id := record_id)
+    if files_id != record_id:
         raise ConfigError(
-            f"The files in {stored.location} belong to the record {found}, the database to "
+            f"The files in {stored.location} belong to the record {files_id}, the database to "
             f"{record_id}. Expected both from one record: restore both from one backup. If they do belong "
             f"together, write {record_id} into {stored.location}/{STORE_ID}."
         )

@@ -138,14 +138,14 @@ def span_of_tag(connection: Connection, tag: tuple[str, str]) -> Span | None:
 def _rates(sums: Sequence[TimeSum], request: ReportRequest) -> Sequence[tuple[datetime, int, int]]:
     """Sums hours, or days if the report is about more than two."""
     by_day = request.span.end - request.span.begin > timedelta(days=2)
-    found: dict[datetime, list[int]] = {}
+    by_time: dict[datetime, list[int]] = {}
     for one in sums:
-        counts = found.setdefault(
+        counts = by_time.setdefault(
             _begin_of_day(one.at, request.zone) if by_day else start_of_hour(one.at), [0, 0]
         )
         counts[0] += one.count
         counts[1] += one.count if verdict_of(one.label) == "defect" else 0
-    return [(begin, inspected, defective) for begin, (inspected, defective) in sorted(found.items())]
+    return [(begin, inspected, defective) for begin, (inspected, defective) in sorted(by_time.items())]
 
 
 def _begin_of_day(moment: datetime, zone: ZoneInfo) -> datetime:

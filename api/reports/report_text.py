@@ -45,26 +45,26 @@ def _count_rows(content: ReportContent) -> Iterator[tuple[str, str]]:
 
 def error_lines(content: ReportContent) -> Iterator[str]:
     """Yields sentences about missed defects and false alarms."""
-    found, language = content.statistics, content.request.language
+    statistics, language = content.statistics, content.request.language
     if content.request.tag is not None:
         yield language.translate("These estimates are for all parts of the period and the station.")
-    if found.called_good and found.missed.value is None:
+    if statistics.called_good and statistics.missed.value is None:
         yield language.translate_count(
-            found.called_good,
+            statistics.called_good,
             "Too few reviews to tell whether {count} part called good is defective.",
             "Too few reviews to tell how many of {count} parts called good are defective.",
         )
-    elif found.called_good and found.missed.high is not None:
+    elif statistics.called_good and statistics.missed.high is not None:
         yield language.translate_count(
-            found.called_good,
+            statistics.called_good,
             "Of {count} part called good, at most {share} are defective (95 % confidence).",
             "Of {count} parts called good, at most {share} are defective (95 % confidence).",
-            share=language.percent(found.missed.high / found.called_good),
+            share=language.percent(statistics.missed.high / statistics.called_good),
         )
-    share = found.false_alarm_share
+    share = statistics.false_alarm_share
     if share.value is not None and share.low is not None and share.high is not None:
         yield language.translate_count(
-            found.called_defective,
+            statistics.called_defective,
             "Of {count} part called defective, about {share} are good ({low} to {high}).",
             "Of {count} parts called defective, about {share} are good ({low} to {high}).",
             share=language.percent(share.value),
@@ -72,12 +72,12 @@ def error_lines(content: ReportContent) -> Iterator[str]:
             high=language.percent(share.high),
         )
     yield language.translate_count(
-        found.reviewed,
+        statistics.reviewed,
         "{count} of {drawn} sampled parts was reviewed.",
         "{count} of {drawn} sampled parts were reviewed.",
-        drawn=language.count(found.drawn),
+        drawn=language.count(statistics.drawn),
     )
-    yield from found.notes
+    yield from statistics.notes
 
 
 def model_titles(content: ReportContent) -> list[str]:

@@ -1,10 +1,6 @@
 """The table of scheduled reports."""
 
-from sqlalchemy import (
-    Column,
-    Table,
-    Text,
-)
+from sqlalchemy import Column, Table, Text
 
 from api.database.schema import UtcDateTime, metadata
 

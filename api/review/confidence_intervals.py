@@ -33,41 +33,41 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample of `size` from a stratum of `total`, with `found` hits (a fraction if it is weighted)."""
+    """A sample of `size` from a stratum of `total`, and its hits (a fraction if it is weighted)."""
 
     total: int
     size: int
-    found: Fraction | int
+    hits: Fraction | int
 
     @property
     def others(self) -> "Sample":
         """The sample with hits and misses exchanged."""
-        return Sample(self.total, self.size, self.size - self.found)
+        return Sample(self.total, self.size, self.size - self.hits)
 
     def estimate(self) -> Interval:
         """Estimates the number of hits in the stratum."""
         if not self.size:
             return Interval(None, 0.0, float(self.total)) if self.total else Interval(0.0, 0.0, 0.0)
-        low = _lowest(self.total, self.size, math.floor(self.found))
-        high = self.total - _lowest(self.total, self.size, math.floor(self.size - self.found))
-        return Interval(float(self.total * self.found / self.size), low, high)
+        low = _lowest(self.total, self.size, math.floor(self.hits))
+        high = self.total - _lowest(self.total, self.size, math.floor(self.size - self.hits))
+        return Interval(float(self.total * self.hits / self.size), low, high)
 
 
 @lru_cache(maxsize=4096)
-def _lowest(total: int, size: int, found: int) -> int:
-    """Returns the smallest number of hits for which P(`found` or more in the sample) exceeds `TAIL`."""
-    possible = range(found, total - size + found)
-    return found + bisect_left(possible, True, key=lambda having: _is_likely(found, having, size, total))
+def _lowest(total: int, size: int, hits: int) -> int:
+    """Returns the smallest number of hits for which P(`hits` or more in the sample) exceeds `TAIL`."""
+    possible = range(hits, total - size + hits)
+    return hits + bisect_left(possible, True, key=lambda having: _is_likely(hits, having, size, total))
 
 
-def _is_likely(found: int, having: int, size: int, total: int) -> bool:
-    """Returns whether P(`found` or more in the sample) exceeds `TAIL`."""
-    if found * total <= size * having:  # then it exceeds a half: the median is the rounded mean
+def _is_likely(hits: int, having: int, size: int, total: int) -> bool:
+    """Returns whether P(`hits` or more in the sample) exceeds `TAIL`."""
+    if hits * total <= size * having:  # then it exceeds a half: the median is the rounded mean
         return True
-    choices = _log_choices(having, found) + _log_choices(total - having, size - found)
+    choices = _log_choices(having, hits) + _log_choices(total - having, size - hits)
     term = math.exp(choices - _log_choices(total, size))
     summed, most = 0.0, min(size, having)
-    for number in range(found, most + 1):
+    for number in range(hits, most + 1):
         summed += term
         if summed > TAIL:
             return True
@@ -107,8 +107,8 @@ def add(parts: Iterable[tuple[float, Interval]]) -> Interval:
 def estimate_total(samples: Sequence[Sample]) -> Interval:
     """Estimates the number of hits in all strata together."""
     value, low, high = add((1.0, sample.estimate()) for sample in samples)
-    least = float(sum(sample.found for sample in samples))
-    most = float(sum(sample.total - sample.size + sample.found for sample in samples))
+    least = float(sum(sample.hits for sample in samples))
+    most = float(sum(sample.total - sample.size + sample.hits for sample in samples))
     return Interval(value, max(low, least), min(high, most))
 
 

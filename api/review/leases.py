@@ -125,11 +125,11 @@ def _choose(
         mine = connection.execute(leased_by(session)).all()
         held = [record_id for record_id, at in mine if station in (None, at)][:limit]
         free = available_ids(skip, station, now).where(queue.record_id.not_in(held)).limit(limit - len(held))
-        found = [*held, *connection.execute(free).scalars()]
-        reviewable = _with_picture(connection, found)
-        dequeue(connection, [record_id for record_id in found if record_id not in reviewable])
-        chosen = [record_id for record_id in found if record_id in reviewable][:count]
-        if len(chosen) == count or len(reviewable) == len(found):
+        considered = [*held, *connection.execute(free).scalars()]
+        reviewable = _with_picture(connection, considered)
+        dequeue(connection, [record_id for record_id in considered if record_id not in reviewable])
+        chosen = [record_id for record_id in considered if record_id in reviewable][:count]
+        if len(chosen) == count or len(reviewable) == len(considered):
             break
         limit = DELETE_BATCH
     return chosen

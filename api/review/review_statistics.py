@@ -97,12 +97,12 @@ def _count_reviews(connection: Connection, filters: Filters) -> Mapping[Stratum,
     counted = (func.sum(case((condition, 1), else_=0)) for condition in conditions)
     statement = select(*by, func.count(), *counted).where(is_sampled)
     statement = statement.group_by(table.draw_reason, table.draw_probability, text("part"))
-    found: dict[Stratum, dict[str, ReviewCounts]] = {}
+    counts_of: dict[Stratum, dict[str, ReviewCounts]] = {}
     statement = in_period_and_station(connection, statement, filters)
     for reason, share, is_differing, *counts in connection.execute(statement):
-        parts = found.setdefault(Stratum(reason, share), {"plain": ReviewCounts()})
+        parts = counts_of.setdefault(Stratum(reason, share), {"plain": ReviewCounts()})
         parts["differing" if is_differing else "plain"] = ReviewCounts(*map(int, counts))
-    return found
+    return counts_of
 
 
 def compute_statistics(filters: Filters, strata: Strata, language: Language = ENGLISH) -> ReviewStatistics:

@@ -177,8 +177,8 @@ def _retention_class(connection: Connection, sha256: bytes) -> RetentionClass:
     """Returns the class of a picture without this review; other inspections may have the same picture."""
 
     def any_is(condition: ColumnElement[bool]) -> bool:
-        found = exists().where(inspections.c.picture == sha256, condition)
-        return bool(connection.execute(select(found)).scalar())
+        match = exists().where(inspections.c.picture == sha256, condition)
+        return bool(connection.execute(select(match)).scalar())
 
     if any_is(inspections.c.reviewed_label.is_not(None)):
         return RetentionClass.REVIEWED

@@ -119,7 +119,7 @@ def _groups(rows: Iterable[tuple[str, str, int]]) -> list[TrendGroup]:
 
 def _largest(rows: Iterable[tuple[str, str, int]]) -> list[tuple[str, Counter[str]]]:
     """Returns the counts of each name by kind, those with the largest sums first."""
-    found: dict[str, Counter[str]] = {}
+    counts_of: dict[str, Counter[str]] = {}
     for name, kind, count in rows:
-        found.setdefault(name, Counter())[kind] += count
-    return sorted(found.items(), key=lambda item: -item[1].total())[:MAX_GROUPS]
+        counts_of.setdefault(name, Counter())[kind] += count
+    return sorted(counts_of.items(), key=lambda item: -item[1].total())[:MAX_GROUPS]

@@ -59,8 +59,8 @@ class TranslationMiddleware(HttpMiddleware):
 def preferred_language(header: str) -> str:
     """Returns the code of the language that an `Accept-Language` prefers among those of the service."""
     known = read_catalogues()
-    found = [(float(weight or 1), name.lower()) for name, weight in PREFERENCE.findall(header)]
-    offered = [(weight, name) for weight, name in found if name in known and weight]
+    asked = [(float(weight or 1), name.lower()) for name, weight in PREFERENCE.findall(header)]
+    offered = [(weight, name) for weight, name in asked if name in known and weight]
     return max(offered, key=lambda one: one[0])[1] if offered else DEFAULT
 
 

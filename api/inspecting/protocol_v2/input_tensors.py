@@ -83,7 +83,7 @@ def read_encoded(tensor: InferInput, binary: memoryview, limit: int) -> list[byt
     Raises:
         RequestError: 400 if datatype, shape and data do not agree, or n is larger.
     """
-    _check_form(tensor, "BYTES", 1)
+    _check_tensor(tensor, "BYTES", 1)
     count = _checked_count(tensor, limit)
     if tensor.data is not None:
         if len(tensor.data) != count:
@@ -94,7 +94,7 @@ def read_encoded(tensor: InferInput, binary: memoryview, limit: int) -> list[byt
 
 def read_pixels(tensor: InferInput, binary: memoryview, limit: int) -> NDArray[np.uint8]:
     """Reads the values of a UINT8 tensor [n, H, W, C]; arguments and errors as `read_encoded`."""
-    _check_form(tensor, "UINT8", 4)
+    _check_tensor(tensor, "UINT8", 4)
     _checked_count(tensor, limit)
     if min(tensor.shape) < 1 or tensor.shape[3] not in (1, 3):
         raise _tensor_error(
@@ -120,7 +120,7 @@ def check_binary_used(tensors: Sequence[InferInput], binary: memoryview) -> None
         raise RequestError(400, "bad_tensor", detail)
 
 
-def _check_form(tensor: InferInput, datatype: str, axes: int) -> None:
+def _check_tensor(tensor: InferInput, datatype: str, axes: int) -> None:
     if tensor.parameters.shared_memory_region is not None:
         raise _tensor_error(tensor, "is in shared memory, which is not supported; send its data")
     if tensor.datatype != datatype:

@@ -97,14 +97,14 @@ def _encode_output(
     values = [getattr(photograph, name) for photograph in photographs]
     numbers = np.array(values if OUTPUTS[name] == FP32 else [], np.float32)
     shape = list(numbers.shape) if OUTPUTS[name] == FP32 else [len(values)]
-    form: dict[str, Any] = {"name": name, "datatype": _datatype(name), "shape": shape}
+    head: dict[str, Any] = {"name": name, "datatype": _datatype(name), "shape": shape}
     if binary:
         packed = numbers.astype("<f4").tobytes() if OUTPUTS[name] == FP32 else _pack(values)
-        return InferOutput(**form, parameters={"binary_data_size": len(packed)}), packed
+        return InferOutput(**head, parameters={"binary_data_size": len(packed)}), packed
     if OUTPUTS[name] == FILE:
         encoded = [base64.b64encode(value).decode("ascii") for value in values]
-        return InferOutput(**form, parameters={**BASE64}, data=encoded), b""
-    return InferOutput(**form, data=numbers.ravel().tolist() if OUTPUTS[name] == FP32 else values), b""
+        return InferOutput(**head, parameters={**BASE64}, data=encoded), b""
+    return InferOutput(**head, data=numbers.ravel().tolist() if OUTPUTS[name] == FP32 else values), b""
 
 
 def _pack(values: Sequence[str | bytes]) -> bytes:

@@ -32,9 +32,9 @@ def add_shadow_results(connection: Connection, rows: Sequence[Row]) -> None:
         inspections.c.id.in_([row["record_id"] for row in rows if row["differs"]]),
         inspections.c.reviewed_label.is_(None),
     )
-    found = connection.execute(differing).all()
-    enqueue(connection, [(record_id, Priority.CANDIDATE_DIFFERS) for record_id, _ in found])
-    _keep_for_review(connection, [picture for _, picture in found])
+    differing_rows = connection.execute(differing).all()
+    enqueue(connection, [(record_id, Priority.CANDIDATE_DIFFERS) for record_id, _ in differing_rows])
+    _keep_for_review(connection, [picture for _, picture in differing_rows])
 
 
 def _keep_for_review(connection: Connection, digests: Sequence[bytes]) -> None:
@@ -59,17 +59,17 @@ def report_candidate(
         skipped: Photographs without a prediction, by reason.
     """
     own = _of(candidate)
-    found = connection.execute(_count(own)).all()
+    counts = connection.execute(_count(own)).all()
     first = select(func.min(shadows.c.inspected_at)).where(
-        own, shadows.c.record_id == min((record_id for *_, record_id in found), default=0)
+        own, shadows.c.record_id == min((record_id for *_, record_id in counts), default=0)
     )
     refused = select(func.count()).where(own, shadows.c.differs, shadows.c.label == NOT_INSPECTED)
     return CandidateReport(
         model=candidate,
         serving=serving,
         since=connection.execute(first).scalar(),
-        answered=sum(count for _, count, _ in found),
-        differing=sum(count for differs, count, _ in found if differs),
+        answered=sum(count for _, count, _ in counts),
+        differing=sum(count for differs, count, _ in counts if differs),
         not_inspected=connection.execute(refused).scalar_one(),
         skipped=skipped,
         reviewed=CandidateVerdicts(**{str(who): count for who, count in connection.execute(_verdicts(own))}),
@@ -90,10 +90,10 @@ def list_differences(
         statement = statement.where(shadows.c.record_id < before)
     statement = statement.order_by(shadows.c.record_id.desc()).limit(limit + 1)
     rows = connection.execute(statement).mappings().all()
-    found = [_make_difference(row, candidate.version) for row in rows[:limit]]
+    differences = [_make_difference(row, candidate.version) for row in rows[:limit]]
     more = len(rows) > limit
     return DifferencePage(
-        model=candidate, differences=found, next_before=found[-1].record_id if more else None
+        model=candidate, differences=differences, next_before=differences[-1].record_id if more else None
     )
 
 

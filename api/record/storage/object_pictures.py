@@ -64,10 +64,10 @@ class ObjectPictures:
     def read_id(self) -> str | None:
         """Reads the id; a missing bucket is an error."""
         with self._request():
-            found = self._get(STORE_ID)
-            if found is None:
+            stored = self._get(STORE_ID)
+            if stored is None:
                 next(iter(self._store.list(MARKS_FOLDER)), None)  # fails without the bucket, unlike `get`
-            return None if found is None else found.decode("ascii", "replace").strip()
+            return None if stored is None else stored.decode("ascii", "replace").strip()
 
     def write_id(self, store_id: str) -> None:
         """Stores the id if no other service has stored one."""
