@@ -9,9 +9,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from fastapi import Depends, Header, Query
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationError,
     WithJsonSchema,
@@ -23,6 +21,7 @@ from starlette.requests import Request
 
 from api.errors import RequestError, bad_parameter
 from api.http.number_text import DECIMAL_NUMBER
+from api.http.sent_model import SentModel
 from segdec.runtime.identifiers import SCHEMA_PATTERN, check_identifier
 from segdec.runtime.suggestions import nearest_name
 from segdec.schemas import MaskForm, MaskSpace, RecordedMaskForm
@@ -31,12 +30,6 @@ MAX_NAME = 128
 """Longest name of a station or a part, and longest idempotency key, characters."""
 MAX_METADATA = 4096
 """Longest metadata, characters of its JSON."""
-
-
-class SentModel(BaseModel):
-    """What a client sends; unknown members are rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class PredictQuery(SentModel):

@@ -9,8 +9,9 @@ from starlette.requests import Request
 from api.errors import document_problems
 from api.http.json_body import json_body
 from api.http.middleware.access import caller_fields
-from api.http.request_params import RequiredName, SentModel
+from api.http.request_params import RequiredName
 from api.http.roles import require_role
+from api.http.sent_model import SentModel
 from api.inspecting.dependencies import ServiceDep
 from api.models.aliases import PROMOTE, ROLL_BACK, set_candidate
 from api.models.thresholds import Score, ThresholdChange, check_order

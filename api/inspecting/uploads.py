@@ -18,7 +18,8 @@ from api.errors import RequestError, bad_parameter, describe_json_errors
 from api.http.json_files import decode_base64
 from api.http.open_uploads import OpenUpload
 from api.http.request_body import FORM_TYPE, is_json, is_raw, media_type, parse_json, read_body, read_chunks
-from api.http.request_params import MAX_METADATA, PartFields, SentModel, parse_part_fields
+from api.http.request_params import MAX_METADATA, PartFields, parse_part_fields
+from api.http.sent_model import SentModel
 from api.inspecting.encoded_photograph import EncodedPhotograph
 
 FORM_FIELD = "file"

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from api.errors import document_problems
 from api.http.callers import caller_of
 from api.http.json_body import json_body
-from api.http.request_params import SentModel
 from api.http.roles import require_role
+from api.http.sent_model import SentModel
 from api.record.current_settings import CHANGEABLE_SETTINGS, CurrentSettings, dump_setting
 from api.record.record_params import CurrentSettingsDep
 from api.record.schemas import SettingList, SettingView

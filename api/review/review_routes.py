@@ -15,8 +15,9 @@ from api.errors import document_problems
 from api.http.callers import client_of, unknown_person
 from api.http.if_match import SeenRevisions
 from api.http.json_body import json_body, largest_body
-from api.http.request_params import Name, RequiredName, SentModel
+from api.http.request_params import Name, RequiredName
 from api.http.roles import require_role
+from api.http.sent_model import SentModel
 from api.record.filters import Filters
 from api.record.record import Record
 from api.record.record_params import LanguageDep, RecordDep, RecordId, RowDep, TextFilter, Timestamp
