@@ -152,9 +152,8 @@ class Keyring:
             RequestError: 401 without a known key, 403 with a key of a lower role.
         """
         if not any(key_includes(held, role) for held in self._roles):
-            raise RequestError(
-                403, f"{role}_off", f"No {role} keys are set. Start with --{role}-keys FILE. {HOW_TO_MAKE}"
-            )
+            detail = f"No {role} keys are set. Start with --{role}-keys FILE. {HOW_TO_MAKE}"
+            raise RequestError(403, f"{role}_off", detail)
         key = self._find(headers)
         if not key_includes(key.role, role):
             detail = (

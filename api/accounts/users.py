@@ -160,9 +160,8 @@ def make_link(connection: Connection, name: str, who: str, now: datetime) -> tup
         RequestError: 404 `user_not_found`; 409 `not_a_screen`.
     """
     if not find_user(connection, name)["is_screen"]:
-        raise RequestError(
-            409, "not_a_screen", f"The user '{name}' is a person, who logs in with a password."
-        )
+        detail = f"The user '{name}' is a person, who logs in with a password."
+        raise RequestError(409, "not_a_screen", detail)
     token, expires_at = secrets.token_urlsafe(32), now + LINK_TIME
     connection.execute(
         delete(log_in_links).where((log_in_links.c.user == name) | (log_in_links.c.expires_at <= now))

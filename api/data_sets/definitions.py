@@ -28,12 +28,8 @@ def create_data_set(
     """
     values = {"name": _free_name(connection, name), "classes": extend_classes((), classes)}
     if connection.execute(select(func.count()).select_from(data_sets)).scalar_one() >= MAX_DATA_SETS:
-        raise RequestError(
-            409,
-            "too_many_data_sets",
-            "There are {limit} data sets already. Expected fewer: use one of them.",
-            limit=MAX_DATA_SETS,
-        )
+        detail = "There are {limit} data sets already. Expected fewer: use one of them."
+        raise RequestError(409, "too_many_data_sets", detail, limit=MAX_DATA_SETS)
     row = {"created_at": now, "created_by": who, **values, "classes": _to_json(values["classes"])}
     number: int = connection.execute(insert(data_sets).returning(table.id), row).scalar_one()
     add_audit_entry(connection, who, "create a data set", after=values)
@@ -76,9 +72,8 @@ def find_data_set(connection: Connection, data_set_id: int) -> RowMapping:
     """
     row = connection.execute(select(data_sets).where(table.id == data_set_id)).mappings().first()
     if row is None:
-        raise RequestError(
-            404, "data_set_not_found", f"There is no data set {data_set_id}. See GET /v1/data-sets."
-        )
+        detail = f"There is no data set {data_set_id}. See GET /v1/data-sets."
+        raise RequestError(404, "data_set_not_found", detail)
     return row
 
 
@@ -153,16 +148,11 @@ def _make_counts(found: Counter[str]) -> DataSetCounts:
 def _free_name(connection: Connection, name: str) -> str:
     wanted = printable(name)
     if not wanted:
-        raise RequestError(
-            400, "bad_name", "The name of the data set is empty. Expected for example 'Brackets'."
-        )
+        detail = "The name of the data set is empty. Expected for example 'Brackets'."
+        raise RequestError(400, "bad_name", detail)
     if connection.execute(select(table.id).where(table.name == wanted)).first() is not None:
-        raise RequestError(
-            409,
-            "name_taken",
-            "There is already a data set '{name}'. Choose another name, or use that one.",
-            name=wanted,
-        )
+        detail = "There is already a data set '{name}'. Choose another name, or use that one."
+        raise RequestError(409, "name_taken", detail, name=wanted)
     return wanted
 
 

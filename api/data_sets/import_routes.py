@@ -106,12 +106,8 @@ def program_limits(settings: DataSetSettings) -> ProgramLimits:
 def _check_type(request: Request) -> None:
     kind = media_type(request)
     if kind and kind not in ARCHIVE_TYPES:
-        raise RequestError(
-            415,
-            "unsupported_content_type",
-            f"The Content-Type is '{kind}'. Expected application/zip, with the archive as the body.",
-            CLOSE,
-        )
+        detail = f"The Content-Type is '{kind}'. Expected application/zip, with the archive as the body."
+        raise RequestError(415, "unsupported_content_type", detail, CLOSE)
     refuse_compressed(request)
 
 

@@ -36,9 +36,8 @@ def extend_classes(known: Sequence[str], added: Sequence[str]) -> list[str]:
             raise _bad_class(name, "is already a class. Expected a new name.")
         classes.append(name)
     if len(classes) > MAX_CLASSES:
-        raise RequestError(
-            400, "bad_class", f"{len(classes)} classes. Expected at most {MAX_CLASSES}: merge similar ones."
-        )
+        detail = f"{len(classes)} classes. Expected at most {MAX_CLASSES}: merge similar ones."
+        raise RequestError(400, "bad_class", detail)
     return classes
 
 

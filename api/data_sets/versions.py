@@ -61,11 +61,8 @@ def take_snapshot(connection: Connection, data_set_id: int) -> Snapshot:
     rows = sorted(connection.execute(statement).mappings(), key=lambda row: row["name"])
     classes = classes_of(find_data_set(connection, data_set_id))  # after the rows: classes are only added
     if not rows:
-        raise RequestError(
-            409,
-            "nothing_labelled",
-            "No photograph of the data set is labelled. Label photographs, then make a version.",
-        )
+        detail = "No photograph of the data set is labelled. Label photographs, then make a version."
+        raise RequestError(409, "nothing_labelled", detail)
     placed = zip(rows, place_photographs(rows), strict=True)
     entries = [_make_entry(row, placement) for row, placement in placed]
     lines = (json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
@@ -240,7 +237,6 @@ def find_file(connection: Connection, data_set_id: int, sha256: bytes) -> RowMap
     )
     row = connection.execute(found).mappings().first()
     if row is None:
-        raise RequestError(
-            404, "file_not_found", f"The data set {data_set_id} has no file {sha256.hex()}. See its manifest."
-        )
+        detail = f"The data set {data_set_id} has no file {sha256.hex()}. See its manifest."
+        raise RequestError(404, "file_not_found", detail)
     return row

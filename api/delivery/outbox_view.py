@@ -48,8 +48,7 @@ def _failing(connection: Connection, sink: str) -> list[OutboxEvent]:
 
 
 def _event(row: Row) -> OutboxEvent:
-    named = ("id", "station", "created_at", "attempts", "next_at", "error")
-    return OutboxEvent(**{name: row[name] for name in named}, event=json.loads(row["event"]))
+    return OutboxEvent.model_validate({**row, "event": json.loads(row["event"])})
 
 
 def retry(connection: Connection, message_id: int, who: str) -> int:
@@ -89,9 +88,8 @@ def discard(connection: Connection, message_id: int, who: str) -> int:
 def _find(connection: Connection, message_id: int) -> Row:
     row = queries.find_message(connection, message_id)
     if row is None:
-        raise RequestError(
-            404, "event_not_found", f"There is no event {message_id} in the outbox. See GET /v1/outbox."
-        )
+        detail = f"There is no event {message_id} in the outbox. See GET /v1/outbox."
+        raise RequestError(404, "event_not_found", detail)
     return row
 
 

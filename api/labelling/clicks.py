@@ -26,9 +26,8 @@ def check_clicks(clicks: Sequence[Click], height: int, width: int) -> tuple[Clic
             many.
     """
     if len(clicks) > MAX_CLICKS:
-        raise RequestError(
-            400, "bad_click", f"{len(clicks)} clicks arrived. Expected at most {MAX_CLICKS}: draw the rest."
-        )
+        detail = f"{len(clicks)} clicks arrived. Expected at most {MAX_CLICKS}: draw the rest."
+        raise RequestError(400, "bad_click", detail)
     for number, click in enumerate(clicks, 1):
         if not (0 <= click.x < width and 0 <= click.y < height):
             raise RequestError(

@@ -52,11 +52,6 @@ def find_waiting(connection: Connection, now: datetime) -> list[RowMapping]:
     return list(found.values())
 
 
-def mark_as_waiting(connection: Connection, worker: Worker, now: datetime) -> None:
-    """Stores that a worker waits for the joint job that collects workers."""
-    change_worker(connection, worker.name, waits_until=now + WAIT_DURATION)
-
-
 # === Members ===
 
 

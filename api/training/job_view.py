@@ -12,15 +12,10 @@ from api.training import groups
 from api.training.jobs import ACTIVE, COLUMNS, find_job
 from api.training.schemas import JobState, TrainingJob, TrainingJobPage, TrainingWorker, TrainingWorkerList
 from api.training.tables import proposal_orders, training_jobs, training_members, training_workers
-from segdec.training_schemas import JobSettings
 
 table = training_jobs.c
-COPIED = (
-    *("id", "model", "version", "data_set_version", "retrain_of", "created_at", "created_by", "state"),
-    *("machines", "request", "attempts", "worker", "started_at", "ended_at", "reason"),
-)
-NO_JOB = (None, None)
-PARSED = ("progress", "checkpoint", "outcome", "used")
+NO_JOB = {"job": None, "rank": None}
+PARSED = ("settings", "progress", "checkpoint", "outcome", "used")
 
 
 def show_job(connection: Connection, job_id: int, now: datetime) -> TrainingJob:
@@ -69,18 +64,14 @@ def _count_waiting(connection: Connection, row: RowMapping, now: datetime) -> in
 
 def _make_job(connection: Connection, row: RowMapping, now: datetime) -> TrainingJob:
     until = row["leased_until"]
-    return TrainingJob(
-        **{name: row[name] for name in COPIED},
-        **{name: None if row[name] is None else json.loads(row[name]) for name in PARSED},
-        data_set=row["data_set_id"],
-        data_set_name=row["data_set_name"],
-        settings=JobSettings.model_validate_json(row["settings"]),
-        waiting=_count_waiting(connection, row, now),
-        members=[] if row["machines"] == 1 else groups.list_members(connection, row["id"]),
-        is_silent=row["state"] in ACTIVE and until is not None and until <= now,
-        for_proposals=row["for_proposals"],
-        has_panel=row["has_panel"],
-    )
+    parsed = {name: row[name] and json.loads(row[name]) for name in PARSED}
+    others = {
+        "data_set": row["data_set_id"],
+        "waiting": _count_waiting(connection, row, now),
+        "members": [] if row["machines"] == 1 else groups.list_members(connection, row["id"]),
+        "is_silent": row["state"] in ACTIVE and until is not None and until <= now,
+    }
+    return TrainingJob.model_validate({**row, **parsed, **others})
 
 
 def read_panel(connection: Connection, job_id: int) -> bytes | None:
@@ -97,22 +88,15 @@ def read_panel(connection: Connection, job_id: int) -> bytes | None:
 def list_workers(connection: Connection) -> TrainingWorkerList:
     """Returns all workers, by name."""
     active = select(table.worker, table.id).where(table.state.in_(ACTIVE))
-    places: dict[str, tuple[int | None, int | None]]
-    places = {worker: (job_id, None) for worker, job_id in connection.execute(active)}
+    places: dict[str, dict[str, int]]
+    places = {worker: {"job": job_id} for worker, job_id in connection.execute(active)}
     member = training_members.c
     for worker, job_id, rank in connection.execute(select(member.worker, member.job_id, member.rank)):
-        places[worker] = (job_id, rank)
-    names = ("name", "key", "version", "first_seen_at", "seen_at", "problem", "address")
+        places[worker] = {"job": job_id, "rank": rank}
     rows = connection.execute(select(training_workers).order_by(training_workers.c.name)).mappings()
-    return TrainingWorkerList(
-        workers=[
-            TrainingWorker(
-                **{name: row[name] for name in names},
-                problem_cause=load_cause(row["problem_cause"]),
-                machine=json.loads(row["machine"]),
-                job=places.get(row["name"], NO_JOB)[0],
-                rank=places.get(row["name"], NO_JOB)[1],
-            )
-            for row in rows
-        ]
-    )
+    workers = []
+    for row in rows:
+        others = {"problem_cause": load_cause(row["problem_cause"]), "machine": json.loads(row["machine"])}
+        place = NO_JOB | places.get(row["name"], {})
+        workers.append(TrainingWorker.model_validate({**row, **others, **place}))
+    return TrainingWorkerList(workers=workers)

@@ -113,9 +113,8 @@ def find_job(connection: Connection, job_id: int) -> RowMapping:
     """
     row = connection.execute(select(*COLUMNS).where(table.id == job_id)).mappings().first()
     if row is None:
-        raise RequestError(
-            404, "job_not_found", f"There is no training job {job_id}. See GET /v1/training/jobs."
-        )
+        detail = f"There is no training job {job_id}. See GET /v1/training/jobs."
+        raise RequestError(404, "job_not_found", detail)
     return row
 
 

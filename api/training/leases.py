@@ -111,7 +111,7 @@ def _wait_for_others(
     connection: Connection, worker: Worker, joint: RowMapping, now: datetime
 ) -> LeasedJob | Refusal | None:
     """Lets a worker wait for a joint job, which begins if it was the last one that was missing."""
-    groups.mark_as_waiting(connection, worker, now)
+    change_worker(connection, worker.name, waits_until=now + groups.WAIT_DURATION)
     waiting = groups.find_waiting(connection, now)
     if len(waiting) >= joint["machines"]:
         chosen = waiting[: joint["machines"]]

@@ -147,8 +147,10 @@ def show_training(connection: Connection, data_set_id: int) -> ProposalTraining:
 
 
 def _make_order(row: RowMapping) -> ProposalOrder:
-    names = ("ordered_at", "ordered_by", "state", "error", "model", "version", "job_state", "reason")
     minutes = JobSettings.model_validate_json(row["settings"]).minutes
-    values = {name: row[name] for name in names}
-    cause = load_cause(row["error_cause"])
-    return ProposalOrder(**values, error_cause=cause, training_job=row["job_id"], minutes=minutes)
+    others = {
+        "error_cause": load_cause(row["error_cause"]),
+        "training_job": row["job_id"],
+        "minutes": minutes,
+    }
+    return ProposalOrder.model_validate({**row, **others})
