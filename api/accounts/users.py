@@ -60,11 +60,7 @@ def list_users(connection: Connection) -> list[RowMapping]:
 
 
 def find_user(connection: Connection, name: str) -> RowMapping:
-    """Returns a user.
-
-    Raises:
-        RequestError: 404 `user_not_found`.
-    """
+    """Returns a user; raises a RequestError, 404 `user_not_found`."""
     row = connection.execute(select(users).where(users.c.name == name)).mappings().one_or_none()
     if row is None:
         raise RequestError(404, "user_not_found", f"There is no user '{name}'.")
@@ -105,11 +101,7 @@ def add_user(
 
 
 def change_role(connection: Connection, name: str, role: UserRole, who: str) -> None:
-    """Changes the role of a user.
-
-    Raises:
-        RequestError: 404 `user_not_found`; 409 `no_administrator`.
-    """
+    """Changes the role of a user; raises a RequestError, 404 `user_not_found`; 409 `no_administrator`."""
     before = find_user(connection, name)["role"]
     set_role(connection, name, before, role, who)
     if before == "administrator":

@@ -114,11 +114,7 @@ def _repeated(connection: Connection, row: RowMapping, new: dict[str, Any]) -> i
 
 
 def list_annotations(connection: Connection, data_set_id: int, photograph_id: int) -> AnnotationList:
-    """Returns all annotations of a photograph, the newest first.
-
-    Raises:
-        RequestError: 404 if the photograph does not exist.
-    """
+    """Returns all annotations of a photograph, the newest first; raises as `find_photograph`."""
     find_photograph(connection, data_set_id, photograph_id)
     return AnnotationList(annotations=[_make(row) for row in _rows(connection, photograph_id)])
 

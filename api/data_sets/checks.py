@@ -25,11 +25,7 @@ photographs = data_set_photographs.c
 
 
 def show_check(connection: Connection, data_set_id: int, now: datetime) -> DataSetCheck | None:
-    """Returns the latest check; None if there is none.
-
-    Raises:
-        RequestError: 404 if the data set does not exist.
-    """
+    """Returns the latest check; None if there is none. Raises as `find_data_set`."""
     find_data_set(connection, data_set_id)
     check = find_latest_job(connection, CHECK_JOBS, data_set_id, now)
     if check is None:

@@ -84,11 +84,7 @@ class DataSetStore:
             FreeSpace(space, self._free_share).check(needed, what)
 
     async def read_file(self, sha256: bytes) -> bytes:
-        """Returns a file.
-
-        Raises:
-            RequestError: 404 `file_lost` if the store does not have it any more.
-        """
+        """Returns a file; raises a RequestError, 404 `file_lost` if the store does not have it any more."""
         return await self._files.read(sha256)
 
     async def read_manifest(self, sha256: bytes) -> bytes:

@@ -24,21 +24,13 @@ IMPORT_JOBS = JobKind(
 
 
 def list_imports(connection: Connection, data_set_id: int, now: datetime) -> ImportList:
-    """Returns the newest imports of a data set.
-
-    Raises:
-        RequestError: 404 if the data set does not exist.
-    """
+    """Returns the newest imports of a data set; raises as `find_data_set`."""
     find_data_set(connection, data_set_id)
     return ImportList(imports=list_jobs(connection, IMPORT_JOBS, data_set_id, now, MAX_LISTED))
 
 
 def show_import(connection: Connection, data_set_id: int, import_id: int, now: datetime) -> DataSetImport:
-    """Returns the answer about an import.
-
-    Raises:
-        RequestError: 404 if the data set does not have it.
-    """
+    """Returns the answer about an import; raises a RequestError, 404, if the data set does not have it."""
     found = find_job(connection, IMPORT_JOBS, data_set_id, import_id, now)
     if found is None:
         path = f"/v1/data-sets/{data_set_id}/imports"

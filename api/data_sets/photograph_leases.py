@@ -70,11 +70,7 @@ def lease_next(
 
 
 def release_photograph(connection: Connection, data_set_id: int, photograph_id: int, session: str) -> None:
-    """Ends the lease of a session, if it has one.
-
-    Raises:
-        RequestError: 404 if the photograph does not exist.
-    """
+    """Ends the lease of a session, if it has one; raises as `find_photograph`."""
     find_photograph(connection, data_set_id, photograph_id)
     _release(connection, session, table.id == photograph_id)
 

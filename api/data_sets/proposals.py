@@ -130,11 +130,7 @@ def order_proposals(connection: Connection, photograph_ids: Sequence[int], diffe
 
 
 def show_run(connection: Connection, data_set_id: int, now: datetime) -> ProposalRun | None:
-    """Returns the latest run; None if there is none.
-
-    Raises:
-        RequestError: 404 if the data set does not exist.
-    """
+    """Returns the latest run; None if there is none. Raises as `find_data_set`."""
     find_data_set(connection, data_set_id)
     return find_latest_job(connection, PROPOSAL_JOBS, data_set_id, now)
 

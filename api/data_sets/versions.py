@@ -148,11 +148,7 @@ def create_version(
 
 
 def find_version(connection: Connection, data_set_id: int, number: int) -> RowMapping:
-    """Returns the row of a version.
-
-    Raises:
-        RequestError: 404 if it does not exist.
-    """
+    """Returns the row of a version; raises a RequestError, 404, if it does not exist."""
     statement = select(data_set_versions).where(table.data_set_id == data_set_id, table.number == number)
     row = connection.execute(statement).mappings().first()
     if row is None:
@@ -172,11 +168,7 @@ def show_version(connection: Connection, data_set_id: int, number: int) -> Versi
 
 
 def list_versions(connection: Connection, data_set_id: int) -> VersionList:
-    """Returns the versions of a data set, the newest first.
-
-    Raises:
-        RequestError: 404 if the data set does not exist.
-    """
+    """Returns the versions of a data set, the newest first; raises as `find_data_set`."""
     find_data_set(connection, data_set_id)
     return VersionList(versions=[_make_version(row) for row in _rows(connection, data_set_id)])
 

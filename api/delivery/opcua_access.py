@@ -25,11 +25,7 @@ class OpcUaAccess:
 
 
 def opcua_access(endpoint: str, settings: OpcUaSettings, check_login: CheckLogin) -> OpcUaAccess:
-    """Returns who may read, according to the settings.
-
-    Raises:
-        ConfigError: If nobody could.
-    """
+    """Returns who may read, according to the settings; raises a ConfigError if nobody could."""
     keys = settings.review_keys or settings.admin_keys
     has_keys = keys or settings.api_keys
     anonymous = settings.opcua_anonymous or (not has_keys and _is_loopback(endpoint))

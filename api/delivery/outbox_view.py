@@ -74,11 +74,7 @@ def retry_all(connection: Connection, sink: str, who: str) -> int:
 
 
 def discard(connection: Connection, message_id: int, who: str) -> int:
-    """Deletes a waiting or dead message; returns 1.
-
-    Raises:
-        RequestError: 404 if it does not exist.
-    """
+    """Deletes a waiting or dead message; returns 1. Raises a RequestError, 404, if it does not exist."""
     row = _find(connection, message_id)
     changed = queries.delete_messages(connection, [message_id])
     _audit(connection, who, "discard an event", row)

@@ -19,11 +19,7 @@ PARSED = ("settings", "progress", "checkpoint", "outcome", "used")
 
 
 def show_job(connection: Connection, job_id: int, now: datetime) -> TrainingJob:
-    """Returns the answer about a job.
-
-    Raises:
-        RequestError: 404 if it does not exist.
-    """
+    """Returns the answer about a job; raises a RequestError, 404, if it does not exist."""
     find_job(connection, job_id)
     row = connection.execute(_select().where(table.id == job_id)).mappings().one()
     return _make_job(connection, row, now)
@@ -75,11 +71,7 @@ def _make_job(connection: Connection, row: RowMapping, now: datetime) -> Trainin
 
 
 def read_panel(connection: Connection, job_id: int) -> bytes | None:
-    """Returns the picture of a job's predictions, a PNG; None if there is none yet.
-
-    Raises:
-        RequestError: 404 if the job does not exist.
-    """
+    """Returns the picture of a job's predictions, a PNG; None if there is none yet. Raises as `find_job`."""
     find_job(connection, job_id)
     found = connection.execute(select(table.panel).where(table.id == job_id)).scalar()
     return None if found is None else bytes(found)

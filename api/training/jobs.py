@@ -106,11 +106,7 @@ def _next_version(connection: Connection, model: str, used: Collection[str]) -> 
 
 
 def find_job(connection: Connection, job_id: int) -> RowMapping:
-    """Returns the row of a job, without its picture.
-
-    Raises:
-        RequestError: 404 if it does not exist.
-    """
+    """Returns the row of a job, without its picture; raises a RequestError, 404, if it does not exist."""
     row = connection.execute(select(*COLUMNS).where(table.id == job_id)).mappings().first()
     if row is None:
         detail = f"There is no training job {job_id}. See GET /v1/training/jobs."

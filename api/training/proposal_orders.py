@@ -38,11 +38,7 @@ class LabelCounts:
 
 
 def count_labels(connection: Connection, data_set_id: int) -> LabelCounts:
-    """Counts the labels of a data set.
-
-    Raises:
-        RequestError: 404 if it does not exist.
-    """
+    """Counts the labels of a data set; raises a RequestError, 404, if it does not exist."""
     find_data_set(connection, data_set_id)
     kept = (photographs.data_set_id == data_set_id, photographs.removed_at.is_(None))
     is_defective = func.max(case((photographs.label != GOOD, 1), else_=0)).label("is_defective")

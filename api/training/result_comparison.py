@@ -33,11 +33,7 @@ Predictions = Mapping[str, Prediction]
 
 
 def read_predictions(content: bytes) -> Predictions:
-    """Reads `predictions.csv` of a training.
-
-    Raises:
-        RequestError: 409 if it is not such a file.
-    """
+    """Reads `predictions.csv` of a training; raises a RequestError, 409, if it is not such a file."""
     try:
         lines = list(csv.DictReader(io.StringIO(content.decode("utf-8")), strict=True))
         names = ("name", "true_label", "predicted_label")

@@ -87,11 +87,7 @@ class TrainingStore:
         return await self._record.read(find)
 
     async def read_chunk(self, digest: bytes) -> bytes:
-        """Returns a chunk.
-
-        Raises:
-            RequestError: 404 `file_lost` if the store does not have it any more.
-        """
+        """Returns a chunk; raises a RequestError, 404 `file_lost` if the store does not have it any more."""
         return await self._chunks.read(digest)
 
     async def delete_unused(self, now: datetime) -> None:
