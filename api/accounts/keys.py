@@ -165,27 +165,27 @@ class Keyring:
 
     def check_login(self, name: str, key: str) -> bool:
         """Returns whether `key` is a key of this name that may read the record."""
-        digest, found = _digest(key), False
+        digest, is_known = _digest(key), False
         for known in self._keys:  # all of them, so that the time does not depend on the position
             if hmac.compare_digest(known.digest, digest) and known.name == name:
-                found = found or key_includes(known.role, "review")
-        return found
+                is_known = is_known or key_includes(known.role, "review")
+        return is_known
 
     def _find(self, headers: Headers) -> Key:
         sent = _sent_key(headers)
         if not sent:
             raise _unauthorized("missing_key", f"No API key arrived. {HOW_TO_SEND}")
-        found = self._match(sent)
-        if found is None:
+        key = self._match(sent)
+        if key is None:
             raise _unauthorized("unknown_key", f"The API key is not known here. {HOW_TO_SEND}")
-        return found
+        return key
 
     def _match(self, sent: str) -> Key | None:
-        digest, found = _digest(sent), None
+        digest, match = _digest(sent), None
         for key in self._keys:  # all of them, so that the time does not depend on the position
             if hmac.compare_digest(key.digest, digest):
-                found = key
-        return found
+                match = key
+        return match
 
     def check_is_no_key(self, name: str, text: str | None) -> None:
         """Checks that `text`, which is going to be stored as `name`, contains no key.

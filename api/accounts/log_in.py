@@ -90,8 +90,8 @@ def log_in_by_link(connection: Connection, token: str, now: datetime) -> NewToke
     Raises:
         RequestError: 401 `link_not_valid`.
     """
-    found = (log_in_links.c.token == digest_of(token)) & (log_in_links.c.expires_at > now)
-    name = connection.execute(delete(log_in_links).where(found).returning(log_in_links.c.user)).scalar()
+    is_valid = (log_in_links.c.token == digest_of(token)) & (log_in_links.c.expires_at > now)
+    name = connection.execute(delete(log_in_links).where(is_valid).returning(log_in_links.c.user)).scalar()
     if name is None:
         detail = (
             "This link was used before, has expired, or is incomplete. Ask an administrator for a new one."

@@ -142,8 +142,8 @@ def log_in_identity(
     Raises:
         RequestError: 409 `user_exists` if another user has the name.
     """
-    found = connection.execute(select(users).where(users.c.subject == identity.subject)).mappings()
-    known = found.one_or_none()
+    statement = select(users).where(users.c.subject == identity.subject)
+    known = connection.execute(statement).mappings().one_or_none()
     name = identity.name if known is None else known["name"]
     if known is None:
         add_user(connection, name, identity.role, password=None, subject=identity.subject, who=name, now=now)

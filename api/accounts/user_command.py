@@ -36,10 +36,10 @@ def run(arguments: Sequence[str]) -> None:
 
 def _list(engine: Engine, _options: argparse.Namespace) -> None:
     with engine.connect() as connection:
-        found = users.list_users(connection)
-    for user in found:
+        listed = users.list_users(connection)
+    for user in listed:
         print(f"{user['name']}  {user['role']}{'  screen' if user['is_screen'] else ''}")
-    if not found:
+    if not listed:
         print("There are no users.")
 
 

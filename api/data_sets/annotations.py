@@ -98,13 +98,13 @@ def _repeated(connection: Connection, row: RowMapping, new: dict[str, Any]) -> i
     Raises:
         RequestError: 409 `annotation_changed` otherwise.
     """
-    found = None
+    latest = None
     if row["annotation_id"] is not None:
-        latest = select(data_set_annotations).where(table.id == row["annotation_id"])
-        found = connection.execute(latest).mappings().one()
-        if {name: found[name] for name in new} == new:
-            return int(found["id"])
-    by = "nobody" if found is None else found["author"] or "somebody"
+        statement = select(data_set_annotations).where(table.id == row["annotation_id"])
+        latest = connection.execute(statement).mappings().one()
+        if {name: latest[name] for name in new} == new:
+            return int(latest["id"])
+    by = "nobody" if latest is None else latest["author"] or "somebody"
     raise RequestError(
         409,
         "annotation_changed",

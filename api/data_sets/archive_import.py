@@ -152,9 +152,9 @@ class ArchiveImport:
     def _add_problems(self) -> None:
         path = self.folder / PROBLEMS
         if path.is_file():
-            found = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-            self._report(*map(_read_problem, found))
-            self._count(left_out=sum(one["left_out"] for one in found))
+            lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+            self._report(*map(_read_problem, lines))
+            self._count(left_out=sum(one["left_out"] for one in lines))
 
     def _report(self, *problems: ImportProblem) -> None:
         known = [*self.result.problems, *problems][:MAX_PROBLEMS]

@@ -70,7 +70,7 @@ class CheckJob:
         entries = read_manifest(self.snapshot.manifest.data)
         names = {path: entry["name"] for entry in entries for path, _ in list_files(entry)}
         lines = (self.folder / FINDINGS).read_text("utf-8").splitlines()
-        found = [json.loads(line) for line in lines]
+        findings = [json.loads(line) for line in lines]
 
         def with_names(text: str) -> str:
             return PATHS.sub(lambda path: f"'{names[path[1]]}'", text)
@@ -81,7 +81,7 @@ class CheckJob:
                 "text": with_names(one["text"]),
                 "cause": one["cause"] and Cause(**one["cause"]).map_texts(with_names).model_dump(),
             }
-            for one in found
+            for one in findings
         ]
 
     def start_row(self, connection: Connection, now: datetime) -> int:

@@ -34,7 +34,7 @@ def show_check(connection: Connection, data_set_id: int, now: datetime) -> DataS
     return DataSetCheck(**{**dict(check), "findings": findings}, found=len(check.findings))
 
 
-def _name(connection: Connection, data_set_id: int, found: list[dict[str, Any]]) -> list[Finding]:
+def _name(connection: Connection, data_set_id: int, findings: list[dict[str, Any]]) -> list[Finding]:
     """Returns the findings with the photographs that the data set still has."""
     statement = select(photographs.name, photographs.id).where(
         photographs.data_set_id == data_set_id, photographs.removed_at.is_(None)
@@ -47,5 +47,5 @@ def _name(connection: Connection, data_set_id: int, found: list[dict[str, Any]])
             text=one["text"],
             cause=one.get("cause"),
         )
-        for one in found
+        for one in findings
     ]

@@ -37,13 +37,13 @@ def read_class_mask(
 
 def make_class_mask(pixels: NDArray[np.uint8], label: str | None, classes: Sequence[str]) -> NewFile | None:
     """Returns the file of a mask uint8 [H, W]; None if it is empty. The rest as in `read_class_mask`."""
-    found = set(np.flatnonzero(np.bincount(pixels.reshape(-1), minlength=256)).tolist()) - {0}
-    defects = found - {IGNORED}
+    values = set(np.flatnonzero(np.bincount(pixels.reshape(-1), minlength=256)).tolist()) - {0}
+    defects = values - {IGNORED}
     if unknown := sorted(defects - set(range(1, len(classes) + 1))):
         known = ", ".join(f"{number} = {name}" for number, name in enumerate(classes, 1))
         raise _bad_mask(f"has the value {unknown[0]}. Expected 0 = {GOOD}, {known}, {IGNORED} = ignored.")
     if label in (None, IGNORE):
-        if found:
+        if values:
             raise _bad_mask(f"marks areas, but the label is '{label or ''}'. Send the label without a mask.")
     elif label == GOOD:
         if defects:
@@ -52,7 +52,7 @@ def make_class_mask(pixels: NDArray[np.uint8], label: str | None, classes: Seque
             )
     elif label not in {classes[number - 1] for number in defects}:
         raise _bad_mask(f"has no pixel of the label '{label}'. Expected mask and label to agree.")
-    if not found:
+    if not values:
         return None
     return NewFile(encode_png(pixels), "png", pixels.shape[1], pixels.shape[0])
 

@@ -137,12 +137,12 @@ async def add_parts(
     A request adds the newest 200 or 64 MiB of them; repeat it with `next_before` for the others.
     """
     await data_sets.read(definitions.find_data_set, data_set_id)
-    found = await record.read_all(
+    page = await record.read_all(
         lambda engine: recorded_parts.find_parts(engine, record.pictures, filters, record_id, before)
     )
-    await data_sets.check_space(data_set_id, [part.file for part in found.parts], "photographs")
+    await data_sets.check_space(data_set_id, [part.file for part in page.parts], "photographs")
     who, now = author_of(request), datetime.now(UTC)
-    classes = await data_sets.write(recorded_parts.add_reviewed_classes, data_set_id, found.parts, who)
-    masks = await data_sets.decode(lambda: recorded_parts.make_masks(found.parts, classes))
-    files = [*(part.file for part in found.parts), *masks.values()]
-    return await data_sets.write(recorded_parts.add_parts, data_set_id, found, masks, who, now, files=files)
+    classes = await data_sets.write(recorded_parts.add_reviewed_classes, data_set_id, page.parts, who)
+    masks = await data_sets.decode(lambda: recorded_parts.make_masks(page.parts, classes))
+    files = [*(part.file for part in page.parts), *masks.values()]
+    return await data_sets.write(recorded_parts.add_parts, data_set_id, page, masks, who, now, files=files)

@@ -87,8 +87,8 @@ def show_data_set(connection: Connection, data_set_id: int) -> DataSet:
 def list_data_sets(connection: Connection) -> DataSetList:
     """Returns all data sets with their counts, by name."""
     rows = connection.execute(select(data_sets)).mappings().all()
-    found = _describe(connection, sorted(rows, key=lambda row: row["name"].casefold()), photographs.id > 0)
-    return DataSetList(data_sets=found)
+    rows = sorted(rows, key=lambda row: row["name"].casefold())
+    return DataSetList(data_sets=_describe(connection, rows, photographs.id > 0))
 
 
 def _describe(
@@ -126,16 +126,16 @@ def _count(connection: Connection, chosen: ColumnElement[bool]) -> dict[int, Dat
     for data_set_id, removed, label, count in connection.execute(statement):
         key = "\0removed" if removed else "\0unlabelled" if label is None else label
         labels.setdefault(data_set_id, Counter())[key] += count
-    return {number: _make_counts(found) for number, found in labels.items()}
+    return {number: _make_counts(by_label) for number, by_label in labels.items()}
 
 
-def _make_counts(found: Counter[str]) -> DataSetCounts:
-    removed, unlabelled = found.pop("\0removed", 0), found.pop("\0unlabelled", 0)
-    labels = dict(sorted(found.items(), key=lambda item: (item[0] == IGNORE, -item[1], item[0])))
+def _make_counts(by_label: Counter[str]) -> DataSetCounts:
+    removed, unlabelled = by_label.pop("\0removed", 0), by_label.pop("\0unlabelled", 0)
+    labels = dict(sorted(by_label.items(), key=lambda item: (item[0] == IGNORE, -item[1], item[0])))
     return DataSetCounts(
-        photographs=unlabelled + found.total(),
+        photographs=unlabelled + by_label.total(),
         unlabelled=unlabelled,
-        labelled=found.total(),
+        labelled=by_label.total(),
         removed=removed,
         labels=labels,
     )

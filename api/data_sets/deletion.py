@@ -75,10 +75,10 @@ def delete_unused_files(engine: Engine, stored: PictureStore, after: bytes = b""
     with write_transaction(engine) as connection:
         unused = select(files.sha256).where(files.sha256 > after, *(~used for used in _uses()))
         chosen = unused.order_by(files.sha256).limit(BATCH)
-        found = [bytes(sha256) for sha256 in connection.execute(chosen).scalars()]
-        connection.execute(delete(data_set_files).where(files.sha256.in_(found)))
-        stored.delete(*found)
-    return found[-1] if len(found) == BATCH else None
+        digests = [bytes(sha256) for sha256 in connection.execute(chosen).scalars()]
+        connection.execute(delete(data_set_files).where(files.sha256.in_(digests)))
+        stored.delete(*digests)
+    return digests[-1] if len(digests) == BATCH else None
 
 
 def _uses() -> Iterator[Exists]:

@@ -88,8 +88,8 @@ def read_cause(path: Path) -> Cause:
 def _explain(code: int, text: str, limits: ProgramLimits, cause: Cause) -> JobError:
     """Returns the error of a program that failed; `cause` is that of its own error."""
     if code == EXIT_ERROR and (start := text.rfind("error: ")) >= 0:
-        found = text[start + len("error: ") :].strip()[:MAX_MESSAGE]
-        return JobError(found, cause)
+        message = text[start + len("error: ") :].strip()[:MAX_MESSAGE]
+        return JobError(message, cause)
     if code < 0 or any(words in text for words in MEMORY_ERRORS):
         gigabytes = limits.memory_bytes / 1e9
         return JobError(

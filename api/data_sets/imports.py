@@ -31,9 +31,9 @@ def list_imports(connection: Connection, data_set_id: int, now: datetime) -> Imp
 
 def show_import(connection: Connection, data_set_id: int, import_id: int, now: datetime) -> DataSetImport:
     """Returns the answer about an import; raises a RequestError, 404, if the data set does not have it."""
-    found = find_job(connection, IMPORT_JOBS, data_set_id, import_id, now)
-    if found is None:
+    job = find_job(connection, IMPORT_JOBS, data_set_id, import_id, now)
+    if job is None:
         path = f"/v1/data-sets/{data_set_id}/imports"
         detail = f"The data set {data_set_id} has no import {import_id}. See GET {path}."
         raise RequestError(404, "import_not_found", detail)
-    return found
+    return job

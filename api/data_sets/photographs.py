@@ -68,17 +68,17 @@ def add_photograph(
     known = select(table.id, table.name, table.removed_at, table.split).where(
         table.data_set_id == data_set_id, table.sha256 == new.file.sha256
     )
-    if (found := connection.execute(known).first()) is not None:
-        if found.split is None and new.split is not None:
-            same = update(data_set_photographs).where(table.id == found.id)
+    if (stored := connection.execute(known).first()) is not None:
+        if stored.split is None and new.split is not None:
+            same = update(data_set_photographs).where(table.id == stored.id)
             connection.execute(same.values(split=new.split))
-        if found.removed_at is None:
-            return AddedPhotograph(found.id, "present")
-        restored = update(data_set_photographs).where(table.id == found.id)
+        if stored.removed_at is None:
+            return AddedPhotograph(stored.id, "present")
+        restored = update(data_set_photographs).where(table.id == stored.id)
         connection.execute(restored.values(removed_at=None, removed_by=None))
-        after = {"data_set": data_set["name"], "name": found.name}
+        after = {"data_set": data_set["name"], "name": stored.name}
         add_audit_entry(connection, who, "restore a photograph", after=after)
-        return AddedPhotograph(found.id, "restored")
+        return AddedPhotograph(stored.id, "restored")
     row = {
         "data_set_id": data_set_id,
         "sha256": new.file.sha256,
@@ -200,8 +200,8 @@ def list_photographs(
     if filters.label is not None:
         statement = statement.where(table.label == filters.label)
     if filters.search:
-        found = (column.icontains(filters.search, autoescape=True) for column in (table.name, table.part))
-        statement = statement.where(next(found) | next(found))
+        matches = (column.icontains(filters.search, autoescape=True) for column in (table.name, table.part))
+        statement = statement.where(next(matches) | next(matches))
     rows = connection.execute(statement.order_by(table.id).limit(limit + 1)).mappings().all()
     shown = [_make_photograph(row) for row in rows[:limit]]
     return PhotographPage(photographs=shown, next_after=shown[-1].id if len(rows) > limit else None)

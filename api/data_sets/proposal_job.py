@@ -100,7 +100,7 @@ class ProposalJob:
         return proposal
 
     async def _describe_labelled(self, find_model: FindModel) -> list[Vector]:
-        found = []
+        descriptions = []
         for photograph in await self.store.read(list_labelled, self.data_set_id, MAX_LABELLED):
             try:
                 data = await self.store.read_file(photograph.sha256)
@@ -110,8 +110,8 @@ class ProposalJob:
             except (ImageError, RequestError) as error:
                 _check_unusable(error)
             else:
-                found.append(describe_photograph(measured))
-        return found
+                descriptions.append(describe_photograph(measured))
+        return descriptions
 
     async def _order(self, labelled: Sequence[Vector]) -> None:
         certainties = [proposal.certainty for proposal in self._proposals]

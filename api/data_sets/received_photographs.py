@@ -92,8 +92,8 @@ def use_pixels(data: bytes, memory: MemoryBudget, use: Callable[[NDArray[np.uint
 
 def find_thumbnail(connection: Connection, sha256: bytes) -> bytes | None:
     """Returns the thumbnail of a photograph; None if it is not made yet."""
-    found = select(data_set_files.c.thumbnail).where(data_set_files.c.sha256 == sha256)
-    thumbnail = connection.execute(found).scalar()
+    statement = select(data_set_files.c.thumbnail).where(data_set_files.c.sha256 == sha256)
+    thumbnail = connection.execute(statement).scalar()
     return None if thumbnail is None else bytes(thumbnail)
 
 

@@ -95,8 +95,8 @@ def _rows(
 ) -> Sequence[RowMapping]:
     if not record_ids:
         return list_inspections(connection, filters, before, MAX_PARTS + 1, COLUMNS)
-    found = with_pictures(COLUMNS).where(inspections.c.id.in_(record_ids)).order_by(inspections.c.id.desc())
-    rows = connection.execute(found).mappings().all()
+    chosen = with_pictures(COLUMNS).where(inspections.c.id.in_(record_ids)).order_by(inspections.c.id.desc())
+    rows = connection.execute(chosen).mappings().all()
     if missing := set(record_ids) - {row["id"] for row in rows}:
         raise record_not_found(min(missing))
     return [row for row in rows if before is None or row["id"] < before]
@@ -165,7 +165,7 @@ def make_masks(parts: Sequence[RecordedPart], classes: Sequence[str]) -> dict[in
 def add_parts(
     connection: Connection,
     data_set_id: int,
-    found: FoundParts,
+    page: FoundParts,
     masks: dict[int, NewFile],
     who: str,
     now: datetime,
@@ -179,9 +179,9 @@ def add_parts(
     """
     name = find_data_set(connection, data_set_id)["name"]
     counts = AddedParts(
-        added=0, restored=0, present=0, gone=found.gone, annotated=0, next_before=found.next_before
+        added=0, restored=0, present=0, gone=page.gone, annotated=0, next_before=page.next_before
     ).model_dump()
-    for part in found.parts:
+    for part in page.parts:
         number, part_id = part.row["id"], part.row["part_id"] or ""
         new = NewPhotograph(part.file, f"record-{number}", part_id, record_id=number)
         added = add_photograph(connection, data_set_id, new, who, now)

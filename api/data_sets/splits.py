@@ -41,11 +41,11 @@ def place_photographs(rows: Sequence[Mapping[Any, Any]]) -> list[Placement]:
 
 def _words(groups: Sequence[str], splits: Sequence[str | None]) -> dict[str, set[str]]:
     """The splits of each group that is in any."""
-    found: dict[str, set[str]] = defaultdict(set)
+    by_group: dict[str, set[str]] = defaultdict(set)
     for group, split in zip(groups, splits, strict=True):
         if split is not None and split != LEFT_OUT:
-            found[group].add(split)
-    return found
+            by_group[group].add(split)
+    return by_group
 
 
 def _choose(own: str | None, of_part: Collection[str]) -> str:

@@ -31,7 +31,9 @@ VersionFormat = Literal["folder", "coco"]
 CLASSES_FILE, MANIFEST_FILE = "classes.txt", "manifest.jsonl"
 
 
-def export_version(version: ExportedVersion, form: VersionFormat, pictures: PictureStore) -> Iterator[bytes]:
+def export_version(
+    version: ExportedVersion, file_format: VersionFormat, pictures: PictureStore
+) -> Iterator[bytes]:
     """Yields the ZIP file in pieces.
 
     Raises:
@@ -39,7 +41,7 @@ def export_version(version: ExportedVersion, form: VersionFormat, pictures: Pict
         OSError: If the store does not answer.
     """
     stream, manifest = ZipStream(), _get_checked(pictures, version.digest)
-    pieces = _folder if form == "folder" else _coco
+    pieces = _folder if file_format == "folder" else _coco
     for _ in pieces(stream, version, manifest, pictures):
         yield stream.take()
     stream.close()

@@ -109,14 +109,14 @@ async def export(
     data_sets: DataSetsDep,
     data_set_id: DataSetId,
     number: VersionNumber,
-    form: Annotated[
+    file_format: Annotated[
         VersionFormat, Query(alias="format", description="a folder for `python -m training`, or COCO")
     ] = "folder",
 ) -> StreamingResponse:
     """A version with its photographs as a ZIP file."""
     version = await data_sets.read(versions.find_exported, data_set_id, number)
-    pieces = await data_sets.stream(lambda _engine, pictures: export_version(version, form, pictures))
-    name = f"data-set-{data_set_id}-version-{number}-{form}.zip"
+    pieces = await data_sets.stream(lambda _engine, pictures: export_version(version, file_format, pictures))
+    name = f"data-set-{data_set_id}-version-{number}-{file_format}.zip"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(pieces, headers=headers, media_type=ZIP)
 

@@ -206,8 +206,8 @@ def find_exported(connection: Connection, data_set_id: int, number: int) -> Expo
     statement = select(files.sha256, files.height, files.width).join_from(
         data_set_photographs, data_set_files, files.sha256 == photographs.sha256
     )
-    found = connection.execute(statement.where(photographs.data_set_id == data_set_id))
-    sizes = {bytes(sha256): (height, width) for sha256, height, width in found}
+    rows = connection.execute(statement.where(photographs.data_set_id == data_set_id))
+    sizes = {bytes(sha256): (height, width) for sha256, height, width in rows}
     return ExportedVersion(bytes(row["digest"]), classes_of(row), sizes)
 
 
@@ -224,10 +224,10 @@ def find_file(connection: Connection, data_set_id: int, sha256: bytes) -> RowMap
     )
     is_mask = is_mask.where(ours, data_set_annotations.c.mask == sha256)
     columns = [column for column in data_set_files.c if column.name != "thumbnail"]
-    found = select(*columns).where(
+    statement = select(*columns).where(
         data_set_files.c.sha256 == sha256, is_photograph.exists() | is_mask.exists()
     )
-    row = connection.execute(found).mappings().first()
+    row = connection.execute(statement).mappings().first()
     if row is None:
         detail = f"The data set {data_set_id} has no file {sha256.hex()}. See its manifest."
         raise RequestError(404, "file_not_found", detail)

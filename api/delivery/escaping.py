@@ -13,4 +13,4 @@ def escape_name(name: str, reserved: str) -> str:
     any character.
     """
     escaped = re.compile(f"[%{re.escape(reserved)}]|{FORBIDDEN.pattern}")
-    return escaped.sub(lambda found: quote(found[0], safe="", errors="surrogatepass"), name)
+    return escaped.sub(lambda match: quote(match[0], safe="", errors="surrogatepass"), name)

@@ -116,9 +116,9 @@ class LineStateReader:
 
     def _count(self, connection: Connection, midnight: datetime) -> list[Count]:
         """Counts today's verdicts and uninspected photographs by station."""
-        found: list[Count] = [(station, "uninspected", count) for station, count in self._uninspected.items()]
+        rows: list[Count] = [(station, "uninspected", count) for station, count in self._uninspected.items()]
         labels = count_labels(connection, midnight)
-        return found + [(station, verdict_of(label), count) for (station, label), count in labels.items()]
+        return rows + [(station, verdict_of(label), count) for (station, label), count in labels.items()]
 
     def _follow_uninspected(self, connection: Connection, midnight: datetime) -> None:
         if midnight != self._midnight:

@@ -123,10 +123,10 @@ class OpcUaServer:
 
     def problems(self) -> list[str]:
         """Describes what clients do not get now."""
-        found = [] if self.is_up else ["The OPC UA server does not show the line: the log says why."]
+        problems = [] if self.is_up else ["The OPC UA server does not show the line: the log says why."]
         if self.skipped:  # without names: everybody may read /readyz
-            found.append(f"OPC UA does not show {self.skipped} stations: the log names them.")
-        return found
+            problems.append(f"OPC UA does not show {self.skipped} stations: the log names them.")
+        return problems
 
     def _on_error(self, error: Exception) -> None:
         self._started.set_exception(self._explain(error))

@@ -58,8 +58,8 @@ class JobRunner:
             OSError: If the folder cannot be created.
         """
         # Listed now: folders of later jobs may not be locked yet.
-        found = list(self._folder.iterdir()) if self._folder.exists() else []
-        await asyncio.to_thread(_remove_abandoned, found)
+        folders = list(self._folder.iterdir()) if self._folder.exists() else []
+        await asyncio.to_thread(_remove_abandoned, folders)
         if self._open[kind.queue] >= MAX_WAITING:
             detail = f"{MAX_WAITING} jobs are waiting or running. Repeat this when one of them has ended."
             raise RequestError(503, "jobs_full", detail, {"Retry-After": str(max(self._retry_after_s, 1))})

@@ -20,24 +20,24 @@ MAX_LOG_ODDS = 4.0
 """Logarithm of the odds that count as 1."""
 
 
-def refine_edge(values: Floats, found: NDArray[np.uint8], colours: Floats) -> None:
+def refine_edge(values: Floats, chosen: NDArray[np.uint8], colours: Floats) -> None:
     """Changes the evidence in a segmentation and in a ring around it by a discriminant of their colours.
 
-    As in GrabCut, what was found defines the models of colour that decide again; each is one Gaussian, and
+    As in GrabCut, what was chosen defines the models of colour that decide again; each is one Gaussian, and
     both have one covariance.
 
     Args:
         values: Evidence [H, W], −1…1; changed in place.
-        found: 1 in the segmentation, else 0.
+        chosen: 1 in the segmentation, else 0.
         colours: [H, W, C].
     """
-    left, top, width, height = cv2.boundingRect(found)
-    half_width = float(cv2.distanceTransform(np.pad(found, 1), cv2.DIST_L2, cv2.DIST_MASK_5).max())
+    left, top, width, height = cv2.boundingRect(chosen)
+    half_width = float(cv2.distanceTransform(np.pad(chosen, 1), cv2.DIST_L2, cv2.DIST_MASK_5).max())
     band = float(np.clip(BAND * half_width, MIN_BAND, MAX_BAND))
     margin = int(band) + 1
     rows = slice(max(0, top - margin), top + height + margin)
     columns = slice(max(0, left - margin), left + width + margin)
-    inside = found[rows, columns] > 0
+    inside = chosen[rows, columns] > 0
     distance = cv2.distanceTransform((~inside).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
     ring = ~inside & (distance <= band)
     if min(np.count_nonzero(inside), np.count_nonzero(ring)) < MIN_PIXELS:

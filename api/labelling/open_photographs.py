@@ -36,11 +36,11 @@ class OpenPhotographs:
     async def find(self, sha256: bytes, prepare: Callable[[], Awaitable[Segmenter]]) -> Segmenter:
         """Returns the segmenter of a photograph, known by the digest of its file; `prepare` makes it."""
         async with self._opening:
-            found = self._segmenters.pop(sha256, None) or await prepare()
-            self._segmenters[sha256] = found
+            segmenter = self._segmenters.pop(sha256, None) or await prepare()
+            self._segmenters[sha256] = segmenter
             while len(self._segmenters) > 1 and self._bytes() > MAX_BYTES:
                 self._segmenters.popitem(last=False)
-            return found
+            return segmenter
 
     def _bytes(self) -> int:
         return sum(segmenter.nbytes for segmenter in self._segmenters.values())

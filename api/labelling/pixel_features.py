@@ -37,8 +37,8 @@ def describe_pixels(image: Image) -> Floats:
     for side in STRUCTURE_SIDES:
         element = np.ones((side, side), np.uint8)
         for operation in (cv2.MORPH_BLACKHAT, cv2.MORPH_TOPHAT):
-            found = cv2.morphologyEx(smooth[1], operation, element)
-            features.append(np.asarray(found, np.float32))
+            structures = cv2.morphologyEx(smooth[1], operation, element)
+            features.append(np.asarray(structures, np.float32))
     return np.asarray(cv2.merge(features), np.float32)
 
 

@@ -57,17 +57,17 @@ def select_clicked(values: Floats, clicks: Sequence[Click], reaches: Sequence[fl
 
     A small disc around each click has its class. Without clicks on good surface, holes are closed.
     """
-    found = (values > 0).astype(np.uint8)
+    chosen = (values > 0).astype(np.uint8)
     for click, reach in zip(clicks, reaches, strict=True):
-        cv2.circle(found, (click.x, click.y), int(min(MAX_DISC_RADIUS, reach / 2)), int(click.is_defect), -1)
+        cv2.circle(chosen, (click.x, click.y), int(min(MAX_DISC_RADIUS, reach / 2)), int(click.is_defect), -1)
     for click in clicks:  # the disc of a near click of the other class may have covered it
-        found[click.y, click.x] = click.is_defect
-    count, labels = cv2.connectedComponents(found, connectivity=8)
+        chosen[click.y, click.x] = click.is_defect
+    count, labels = cv2.connectedComponents(chosen, connectivity=8)
     kept = np.zeros(count, np.uint8)
     kept[[labels[click.y, click.x] for click in clicks if click.is_defect]] = 1
     kept[0] = 0
-    found = kept[labels]
-    return _without_holes(found) if all(click.is_defect for click in clicks) else found
+    chosen = kept[labels]
+    return _without_holes(chosen) if all(click.is_defect for click in clicks) else chosen
 
 
 def _without_holes(mask: Mask) -> Mask:

@@ -95,14 +95,14 @@ class SamModel:
 
 
 def _find_file(folder: Path, kind: str) -> Path:
-    found = sorted(folder.glob(f"*{kind}.onnx"))
-    if len(found) != 1:
-        names = ", ".join(path.name for path in found) or "none"
+    files = sorted(folder.glob(f"*{kind}.onnx"))
+    if len(files) != 1:
+        names = ", ".join(path.name for path in files) or "none"
         raise ConfigError(
             f"The folder of SAM, '{folder}', has these files *{kind}.onnx: {names}. Expected one. "
             f"{HOW_TO_EXPORT}"
         )
-    return found[0]
+    return files[0]
 
 
 def _open(file: Path, threads: int) -> Any:

@@ -58,9 +58,9 @@ class SamSegmenter:
         mask = np.zeros((self.height, self.width), np.uint8)
         checked = check_clicks(clicks, self.height, self.width)
         if any(click.is_defect for click in checked):
-            while (found := self._find(checked)) is None:
+            while (result := self._find(checked)) is None:
                 pass
-            window, logits = found
+            window, logits = result
             _draw(logits, window.crop(mask))
         return mask
 

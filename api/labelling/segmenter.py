@@ -165,17 +165,17 @@ class ClickSegmenter:
         reaches = (*(reach / scale for reach in before.reaches), measure_reach(mask, inner))
         first = self._evidence(window, inner, reaches, mask)
         values = _corrected(first, inner, reaches, mask)
-        found = select_clicked(values, inner, reaches)
+        chosen = select_clicked(values, inner, reaches)
         for _ in range(REFINEMENTS if any(click.is_defect for click in inner) else 0):
             values = first.copy()
-            refine_edge(values, found, self._appearance_of(window).colours)
+            refine_edge(values, chosen, self._appearance_of(window).colours)
             values = _corrected(values, inner, reaches, mask)
-            found = select_clicked(values, inner, reaches)
-        if window.is_cut(found, self.height, self.width):
-            return _CutMask(np.count_nonzero(found) / found.size)
+            chosen = select_clicked(values, inner, reaches)
+        if window.is_cut(chosen, self.height, self.width):
+            return _CutMask(np.count_nonzero(chosen) / chosen.size)
         if not mask.any():
-            reaches = (*reaches[:-1], measure_half_width(found))
-        return _enlarge(window, values, found, tuple(reach * scale for reach in reaches))
+            reaches = (*reaches[:-1], measure_half_width(chosen))
+        return _enlarge(window, values, chosen, tuple(reach * scale for reach in reaches))
 
     def _evidence(
         self, window: Window, clicks: tuple[Click, ...], reaches: tuple[float, ...], mask: Mask
@@ -241,27 +241,27 @@ def _surround(state: _State, clicks: Sequence[Click]) -> Box:
     return Box(min(x), min(y), max(x) + 1, max(y) + 1)
 
 
-def _enlarge(window: Window, values: Floats, found: Mask, reaches: tuple[float, ...]) -> _State:
+def _enlarge(window: Window, values: Floats, chosen: Mask, reaches: tuple[float, ...]) -> _State:
     """The state at full resolution; between the pixels that were worked on, `values` are interpolated."""
     if window.reduction == 1:
-        return _crop_to_defects(window, found, reaches)
-    window, values, found = _crop_to_surroundings(window, values, found)
-    near = cv2.dilate(found, np.ones((3, 3), np.uint8))
-    signed = np.where(found > 0, np.maximum(values, np.float32(1e-3)), np.minimum(values, np.float32(-1e-3)))
+        return _crop_to_defects(window, chosen, reaches)
+    window, values, chosen = _crop_to_surroundings(window, values, chosen)
+    near = cv2.dilate(chosen, np.ones((3, 3), np.uint8))
+    signed = np.where(chosen > 0, np.maximum(values, np.float32(1e-3)), np.minimum(values, np.float32(-1e-3)))
     signed = np.where(near > 0, signed, np.float32(-1))
     size = (window.right - window.left, window.bottom - window.top)
     enlarged = cv2.resize(signed, size, interpolation=cv2.INTER_LINEAR)
     return _crop_to_defects(window, (enlarged > 0).astype(np.uint8), reaches)
 
 
-def _crop_to_surroundings(window: Window, values: Floats, found: Mask) -> tuple[Window, Floats, Mask]:
+def _crop_to_surroundings(window: Window, values: Floats, chosen: Mask) -> tuple[Window, Floats, Mask]:
     """The part of a window with the defects and the pixels that are interpolated around them."""
     if not window.has_whole_pixels():
-        return window, values, found
-    left, top, width, height = cv2.boundingRect(found)
-    bottom, right = min(top + height + 2, found.shape[0]), min(left + width + 2, found.shape[1])
+        return window, values, chosen
+    left, top, width, height = cv2.boundingRect(chosen)
+    bottom, right = min(top + height + 2, chosen.shape[0]), min(left + width + 2, chosen.shape[1])
     part = Box(max(0, left - 2), max(0, top - 2), right, bottom)
     sides = (side * window.reduction for side in (part.left, part.top, part.right, part.bottom))
     inner = Box(*sides).moved(window.left, window.top)
     cropped = Window(inner.left, inner.top, inner.right, inner.bottom, window.reduction)
-    return cropped, part.crop(values), part.crop(found)
+    return cropped, part.crop(values), part.crop(chosen)

@@ -38,13 +38,13 @@ def check_space(
             )
             raise service_unavailable("no_space", detail, retry_after_s)
         allowed = min(allowed, math.floor(MAX_UNCONFIRMED_SHARE * (space.free + total)))
-    for found, limit, whose in (
+    for size, limit, whose in (
         (of_key, min(allowed, MAX_UNCONFIRMED_OF_KEY), f"workers with the key {key!r}"),
         (total, allowed, "all workers"),
     ):
-        if found > limit:
+        if size > limit:
             detail = (
-                f"Chunks of {whose} that no checkpoint or result has yet take {_gigabytes(found)}. Expected "
+                f"Chunks of {whose} that no checkpoint or result has yet take {_gigabytes(size)}. Expected "
                 f"at most {_gigabytes(limit)}. Store the checkpoint or the result; unused chunks are deleted "
                 "after two hours."
             )

@@ -103,7 +103,7 @@ def list_files(connection: Connection, job_id: int, kind: FileSet) -> list[SentF
     chunks: defaultdict[str, list[str]] = defaultdict(list)
     for path, chunk in connection.execute(statement.order_by(table.path, table.position)):
         chunks[path].append(bytes(chunk).hex())
-    return [SentFile(path=path, chunks=found) for path, found in chunks.items()]
+    return [SentFile(path=path, chunks=digests) for path, digests in chunks.items()]
 
 
 def has_chunk(connection: Connection, job_id: int, chunk: bytes) -> bool:
@@ -116,8 +116,8 @@ def find_missing(connection: Connection, digests: Sequence[bytes]) -> list[bytes
     """Returns those chunks that have no row, in order, each once."""
     column, known = training_chunks.c.sha256, set()
     for start in range(0, len(digests), MAX_PARAMETERS):
-        found = select(column).where(column.in_(digests[start : start + MAX_PARAMETERS]))
-        known |= {bytes(one) for one in connection.execute(found).scalars()}
+        statement = select(column).where(column.in_(digests[start : start + MAX_PARAMETERS]))
+        known |= {bytes(one) for one in connection.execute(statement).scalars()}
     return [one for one in dict.fromkeys(digests) if one not in known]
 
 

@@ -46,10 +46,10 @@ def find_waiting(connection: Connection, now: datetime) -> list[RowMapping]:
     """Returns the workers that wait for a joint job, by name: one for each address."""
     is_waiting = workers.waits_until.between(now, now + WAIT_DURATION)
     statement = select(workers.name, workers.key, workers.address).where(is_waiting).order_by(workers.name)
-    found: dict[str, RowMapping] = {}
+    by_address: dict[str, RowMapping] = {}
     for row in connection.execute(statement).mappings():
-        found.setdefault(row["address"], row)
-    return list(found.values())
+        by_address.setdefault(row["address"], row)
+    return list(by_address.values())
 
 
 # === Members ===

@@ -73,8 +73,8 @@ def _make_job(connection: Connection, row: RowMapping, now: datetime) -> Trainin
 def read_panel(connection: Connection, job_id: int) -> bytes | None:
     """Returns the picture of a job's predictions, a PNG; None if there is none yet. Raises as `find_job`."""
     find_job(connection, job_id)
-    found = connection.execute(select(table.panel).where(table.id == job_id)).scalar()
-    return None if found is None else bytes(found)
+    panel = connection.execute(select(table.panel).where(table.id == job_id)).scalar()
+    return None if panel is None else bytes(panel)
 
 
 def list_workers(connection: Connection) -> TrainingWorkerList:

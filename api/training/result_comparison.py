@@ -95,5 +95,5 @@ def _measure(predictions: Sequence[Prediction]) -> ComparedResult:
 
 
 def _rate(count: int, total: int) -> ResultRate:
-    found = Sample(POPULATION, total, count).estimate()
-    return ResultRate(count=count, total=total, low=found.low / POPULATION, high=found.high / POPULATION)
+    bounds = Sample(POPULATION, total, count).estimate()
+    return ResultRate(count=count, total=total, low=bounds.low / POPULATION, high=bounds.high / POPULATION)

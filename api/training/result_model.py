@@ -92,7 +92,7 @@ def check_model(folder: Path, row: RowMapping) -> None:
         artifact.check_files()
     except ArtifactError as error:
         raise RequestError(422, "unusable_model", f"{error} The worker sent a damaged model.") from error
-    found = artifact.manifest.name, artifact.manifest.version
-    if found != (row["model"], row["version"]):
-        detail = f"The model is {found[0]} {found[1]}; the job ordered {row['model']} {row['version']}."
+    identity = artifact.manifest.name, artifact.manifest.version
+    if identity != (row["model"], row["version"]):
+        detail = f"The model is {identity[0]} {identity[1]}; the job ordered {row['model']} {row['version']}."
         raise RequestError(422, "unusable_model", detail)
