@@ -1,6 +1,7 @@
 import shutil
 from datetime import timedelta
 from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 from sqlalchemy import insert
@@ -8,6 +9,7 @@ from sqlalchemy import insert
 from api.data_sets.definitions import create_data_set
 from api.data_sets.tables import data_set_files
 from api.database.database import write_transaction
+from api.inference.network_cost import NetworkCost
 from api.models import loader
 from api.record.storage.pictures import FolderPictures
 from api.record.stored_files import check_same_record
@@ -115,5 +117,7 @@ def models(tmp_path, make_model, monkeypatch):
     """A folder with version 1 of `parts`, without aliases. A stub is the network of all models."""
     monkeypatch.setattr(loader, "Predictor", SimpleNamespace(from_artifact=load_stub))
     monkeypatch.setattr(loader, "run_self_test", lambda *_: None)
+    monkeypatch.setattr(loader, "measure_cost", AsyncMock(return_value=NetworkCost()))
+    monkeypatch.setattr(loader, "gc", SimpleNamespace(collect=lambda: 0))
     shutil.copytree(make_model("parts", "1"), tmp_path / "models" / "parts" / "1")
     return tmp_path / "models"
