@@ -1,13 +1,14 @@
-"""A service whose trained models propose labels for its data set, in the process of the test."""
+"""Services whose models propose labels for a data set, in the process of the test."""
 
 import time
 
 from tests.api.conftest import PNG
+from tests.api.engineer_client import EngineerClient
 from tests.api.training.training_service import TrainingService
 
 
-class ProposingService(TrainingService):
-    """A client of it; `data_set` is the id of the data set."""
+class Proposing:
+    """What a client does with proposals; `data_set` is the id of the data set."""
 
     data_set = 1
 
@@ -40,3 +41,11 @@ class ProposingService(TrainingService):
                 return run
             time.sleep(0.05)
         raise AssertionError(run)
+
+
+class ProposingClient(Proposing, EngineerClient):
+    """A client of a service with one model."""
+
+
+class ProposingService(Proposing, TrainingService):
+    """A client of a service whose trained models propose, too."""
