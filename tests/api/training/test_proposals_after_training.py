@@ -118,7 +118,9 @@ def test_a_run_that_the_service_ended_is_repeated_after_its_restart(make_service
         first.send_model(make_model("brackets", "1"))
         start_due(first)
         assert reached.wait(60)
+        start_due(first)  # while it runs, nothing is started
         assert first.get(f"{first.path}/proposals").json()["state"] == "running"
+        assert show(first)["latest"]["state"] == "started"
     with make_service() as second:
         second.data_set = data_set
         start_due(second)
