@@ -26,7 +26,7 @@ from api.data_sets.import_program import ProgramLimits
 from api.data_sets.job_schemas import DataSetImport, ImportList
 from api.data_sets.settings import DataSetSettings
 from api.errors import RequestError, document_problems
-from api.http.body_receiver import CLOSE
+from api.http.body_receiver import CLOSE_CONNECTION
 from api.http.body_schemas import BINARY_SCHEMA
 from api.http.callers import author_of
 from api.http.request_body import MAX_LENGTH_DIGITS, media_type, refuse_compressed
@@ -107,7 +107,7 @@ def _check_type(request: Request) -> None:
     kind = media_type(request)
     if kind and kind not in ARCHIVE_TYPES:
         detail = f"The Content-Type is '{kind}'. Expected application/zip, with the archive as the body."
-        raise RequestError(415, "unsupported_content_type", detail, CLOSE)
+        raise RequestError(415, "unsupported_content_type", detail, CLOSE_CONNECTION)
     refuse_compressed(request)
 
 
@@ -134,7 +134,7 @@ def _too_large(limit: int) -> RequestError:
         "body_too_large",
         "The archive has more than {gigabytes:g} GB. Send several smaller ones, or start the service with a "
         "larger --import-gb.",
-        CLOSE,
+        CLOSE_CONNECTION,
         gigabytes=limit / 1e9,
     )
 
@@ -156,7 +156,7 @@ async def _write_body(request: Request, path: Path, limit: int, free_share: floa
                     chunk = await anext(chunks, None)
             except TimeoutError:
                 detail = f"Nothing of the archive arrived for {MAX_SILENCE_S:g} s. Send it again."
-                raise RequestError(408, "upload_timeout", detail, CLOSE) from None
+                raise RequestError(408, "upload_timeout", detail, CLOSE_CONNECTION) from None
             if chunk is not None:
                 received += len(chunk)
                 waiting += chunk

@@ -18,7 +18,7 @@ from api.http.settings import ServerSettings
 T = TypeVar("T")
 UPLOAD_SHARE = 1 / 8
 """Share of the memory for request bodies."""
-CLOSE = {"Connection": "close"}
+CLOSE_CONNECTION = {"Connection": "close"}
 """For a request whose body is not complete: the rest would be parsed as the next request."""
 
 
@@ -74,13 +74,13 @@ class BodyReceiver:
                     "upload_timeout",
                     f"The body was not complete after {self._timeout_s:g} s. Send it faster, "
                     "or start the service with a larger --upload-timeout-s.",
-                    CLOSE,
+                    CLOSE_CONNECTION,
                 ) from None
 
     def _slow_upload(self) -> RequestError:
         detail = "The body arrived too slowly while others waited. Send it faster, or retry later."
         error = service_unavailable("uploads_full", detail, self._retry_after_s)
-        error.headers |= CLOSE
+        error.headers |= CLOSE_CONNECTION
         return error
 
 
