@@ -124,7 +124,6 @@ def test_parts_in_any_orientation_are_no_duplicates():
     images = [
         warped(scaled(shared + texture(part, (96, 96))), degrees=angle) for part, angle in enumerate(angles)
     ]
-    assert found_pairs(images) == set()
     assert found_pairs([*images, compressed(images[5]), dark_noisy(images[8])]) == {(5, 100), (8, 101)}
 
 

@@ -13,7 +13,7 @@ from segdec.encoders import ENCODERS
 from segdec.errors import ArtifactError
 from segdec.predictor import Predictor
 from tests.forged_artifact import forge
-from tests.segdec.network.trained_encoder import build_trained
+from tests.segdec.network.trained_encoder import build_trained, check_served_layers
 
 Hostile = Callable[[Any, str], Any]
 """TensorFlow and the path of a file to write → a value that is added to the mask logits."""
@@ -294,6 +294,7 @@ def test_exports_of_all_encoders_pass_the_check_and_equal_the_network(
     network = build_trained(encoder)
     photograph = np.random.default_rng(0).integers(0, 256, (1, 40, 56, 3), dtype=np.uint8)
     served = fold_network(network)
+    check_served_layers(served)
     save_network(served, tmp_path / "tensorflow")
     monkeypatch.setattr(openvino_model, "save_fourier_network", copy_saved)
     openvino_model.save_float(served, tmp_path / "openvino", transform=False)

@@ -38,3 +38,10 @@ def build_trained(encoder: str, channels: int = 3) -> Any:
     photographs = np.random.default_rng(2).integers(0, 256, (2, 64, 64, channels))
     network(photographs.astype(np.float32), training=True)
     return network
+
+
+def check_served_layers(served: Any) -> None:
+    """Checks that folding has replaced what engines or int8 support badly."""
+    kinds = {type(layer).__name__ for layer in served.backbone.layers}
+    assert not kinds & {"BatchNormalization", "ReplicaBatchNormalization", "LayerScale", "Dense", "Dropout"}
+    assert not [one for one in served.backbone.layers if getattr(one, "groups", 1) > 1]
