@@ -12,7 +12,7 @@ from training.data.feature_cache import FeatureCache
 from training.data.run_data import DRY_RUN_PHOTOGRAPHS
 from training.dry_run import RunEstimate, StageEstimate
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+pytestmark = pytest.mark.usefixtures("tensorflow_devices", "shared_application")
 
 
 @pytest.mark.slow
@@ -35,7 +35,7 @@ def test_it_says_what_a_run_will_take_and_leaves_nothing(tiny_experiment, tmp_pa
 
 
 @pytest.mark.slow
-def test_what_fails_in_a_run_fails_here_and_what_is_left_out_is_listed(
+def test_what_fails_in_a_run_fails_here_and_what_is_ignored_is_listed(
     tiny_experiment, toy_root, tmp_path, capsys
 ):
     root = tmp_path / "toy"
