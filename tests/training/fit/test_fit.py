@@ -33,7 +33,7 @@ NARROW = {
     "feature_kernel": 5,
     "decision_widths": (4, 4, 4),
 }
-"""Of the network that is chosen: what is tried here does not depend on how wide it is."""
+"""The network that is chosen: what is tried here does not depend on its width."""
 
 
 @pytest.fixture
@@ -48,40 +48,12 @@ def fit(run_process, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_folder_becomes_a_model(fit, toy_root, tmp_path):
-    answer = fit(toy_root, "--minutes", TINY, "--name", "toy", "--seed", "7")
-    assert answer.returncode == 0, answer.stderr
-    printed = answer.stdout
-    for topic in ("folder", "found", "defects", "split", "regime", "input", "stages", "time", "took"):
-        assert f"\n{topic} " in f"\n{printed}", topic
-    commands = [line.split("#")[0].strip() for line in printed.split("Next:\n")[1].splitlines()]
-    run = tmp_path / "runs" / "toy"
-    assert "\nrating      useless: On " in printed
-    assert commands == [f"python -m training run {run}.toml --name toy_2"]
-    experiment = load_experiment(tmp_path / "runs" / "toy.toml")
-    assert load_experiment(run / "config.toml") == experiment
-    assert experiment.seed == 7
-    assert (run / "report.html").is_file()
-    assert read_manifest(tmp_path / "model").classes == ("good", "defect")
-    again = fit(toy_root, "--minutes", TINY, "--name", "toy")
-    assert again.returncode == 2
-    assert "exists. Give --overwrite to replace it" in again.stderr
-
-
-@pytest.mark.slow
 def test_three_gpus_train_with_a_batch_that_they_divide(fit, toy_root, tmp_path):
-    answer = fit(toy_root, "--minutes", TINY, "--name", "toy", replicas=3)
-    assert answer.returncode == 0, answer.stderr
+    first_step = {"kill_at": "training.run.meter:Meter.advance", "when": "after", "count": 1}
+    answer = fit(toy_root, "--minutes", TINY, "--name", "toy", replicas=3, **first_step)
+    assert answer.returncode == -signal.SIGKILL, answer.stderr
     assert "mirrored on 3 × CPU" in answer.stdout
     assert load_experiment(tmp_path / "runs" / "toy.toml").batch_size == 6
-
-
-@pytest.mark.slow
-def test_a_folder_annotated_in_every_way_needs_no_flag(fit, tmp_path):
-    write_mixed_folder(tmp_path / "Teile für A", 3)
-    answer = fit(tmp_path / "Teile für A", "--minutes", TINY)
-    assert answer.returncode == 0, answer.stderr
-    assert read_manifest(tmp_path / "model").classes == ("good", "Kratzer", "NIO")
 
 
 @pytest.mark.slow
@@ -159,49 +131,58 @@ def test_the_plan_says_whether_all_steps_are_taken(all_steps, expected):
 
 
 @pytest.mark.slow
-def test_a_killed_command_continues_from_its_checkpoint(fit, toy_root, tmp_path):
-    """Killed after the first stage, then stopped by SIGTERM in the second one."""
-    words = [toy_root, "--minutes", TINY, "--name", "toy", "--seed", "3", "--resume"]
-    killed = fit(*words, kill_at="training.run.checkpoints:RunState.save", when="after", count=1)
+def test_a_folder_becomes_a_model_although_the_command_was_killed(fit, toy_root, tmp_path):
+    """Killed after the first stage. SIGTERM: see `test_cluster_fit`; not interrupted: see `test_fit_job`."""
+    arguments = [toy_root, "--minutes", TINY, "--name", "toy", "--seed", "7"]
+    after_a_stage = {"kill_at": "training.run.checkpoints:RunState.save", "when": "after", "count": 1}
+    killed = fit(*arguments, "--resume", **after_a_stage)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
+    for topic in ("folder", "found", "defects", "split", "regime", "input", "stages", "time"):
+        assert f"\n{topic} " in f"\n{killed.stdout}", topic
     assert "Starting '" in killed.stdout
-    checkpoints, model = tmp_path / "runs" / "toy" / "checkpoints", tmp_path / "model"
-    (first,) = checkpoints.iterdir()
-    (experiment, splits) = (tmp_path / "runs" / f"toy.{suffix}" for suffix in ("toml", "splits.txt"))
-    before = experiment.read_text()
+    run, model, experiment = (tmp_path / path for path in ("runs/toy", "model", "runs/toy.toml"))
+    assert [path.name for path in (run / "checkpoints").iterdir()] == ["ckpt-1-0"]
+    head = experiment.read_text().splitlines()[:3]
     planned = [name for name, steps in load_experiment(experiment).stages.steps.items() if steps]
-    stopped = fit(*words, terminate_at="training.run.meter:Meter.advance", count=1)
-    assert stopped.returncode == 75, stopped.stderr
-    assert "Resuming '" in stopped.stdout and "The same command resumes." in stopped.stderr
-    assert not (checkpoints.parent / "result.json").exists() and not model.exists()
-    assert {first.name} < {path.name for path in checkpoints.iterdir()}
-    answer = fit(*words)
+    assert not model.exists()
+
+    answer = fit(*arguments, "--resume")
     assert answer.returncode == 0, answer.stderr
+    assert "Resuming '" in answer.stdout and "\ntook " in answer.stdout
+    assert "\nrating      useless: On " in answer.stdout
+    commands = [line.split("#")[0].strip() for line in answer.stdout.split("Next:\n")[1].splitlines()]
+    assert commands == [f"python -m training run {run}.toml --name toy_2"]
+    assert (run / "report.html").is_file()
     assert read_manifest(model).classes == ("good", "defect")
     written = load_experiment(experiment)
-    assert written == load_experiment(checkpoints.parent / "config.toml")
+    assert written == load_experiment(run / "config.toml")
+    assert written.seed == 7
     assert [name for name, steps in written.stages.steps.items() if steps] == planned
-    assert experiment.read_text().splitlines()[:3] == before.splitlines()[:3]
-    assert splits.exists()
-    again = fit(*words, "--version", "7")  # nothing is left to train
+    assert experiment.read_text().splitlines()[:3] == head
+    assert (tmp_path / "runs/toy.splits.txt").exists()
+
+    refused = fit(*arguments)
+    assert refused.returncode == 2
+    assert "exists. Give --overwrite to replace it" in refused.stderr
+    again = fit(*arguments, "--resume", "--version", "7")  # nothing is left to train
     assert again.returncode == 0, again.stderr
     assert (read_manifest(model).name, read_manifest(model).version) == ("toy", "7")
 
 
 @pytest.mark.slow
-def test_without_a_checkpoint_a_resumed_command_starts_and_interrupted_exports_the_best_model(
-    fit, toy_root, tmp_path
-):
-    words = [toy_root, "--minutes", TINY, "--name", "toy", "--resume"]
-    killed = fit(*words, kill_at="training.trainer:Trainer.describe_start", when="before", count=1)
+def test_without_a_checkpoint_a_resumed_command_starts_and_interrupted_exports_the_best_model(fit, tmp_path):
+    """In a folder that is annotated in every way, which needs no flag."""
+    write_mixed_folder(tmp_path / "Teile für A", 3)
+    arguments = [tmp_path / "Teile für A", "--minutes", TINY, "--name", "toy", "--resume"]
+    killed = fit(*arguments, kill_at="training.trainer:Trainer.describe_start", when="before", count=1)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert (tmp_path / "runs" / "toy" / "config.toml").exists()
-    answer = fit(*words, interrupt_at="training.trainer:Trainer._validate", count=1)
+    answer = fit(*arguments, interrupt_at="training.trainer:Trainer._validate", count=1)
     assert "Starting '" in answer.stdout
     assert answer.returncode == 130, answer.stderr
     assert "Stopped: the best model so far is evaluated and exported." in answer.stderr
     manifest = read_manifest(tmp_path / "model")
-    assert (manifest.name, manifest.classes) == ("toy", ("good", "defect"))
+    assert (manifest.name, manifest.classes) == ("toy", ("good", "Kratzer", "NIO"))
     assert load_experiment(tmp_path / "runs" / "toy" / "config.toml").stages.joint.steps == 0
     assert load_experiment(tmp_path / "runs" / "toy.toml").stages.joint.steps > 0  # to be run to its end
 
@@ -254,7 +235,7 @@ def test_classes_of_which_none_trains_become_one(profiled_of):
 
 
 @pytest.mark.usefixtures("tensorflow_devices")
-def test_photographs_without_a_line_in_the_split_file_are_left_out(toy_root, tmp_path):
+def test_photographs_without_a_line_in_the_split_file_are_ignored(toy_root, tmp_path):
     from training.fit.command import FitOptions, _profile, _split
 
     lines = [line for line in (toy_root / "splits.txt").read_text().splitlines() if line.startswith("train")]
@@ -297,6 +278,7 @@ def test_an_encoder_whose_weights_are_present_is_not_downloaded(monkeypatch, tmp
         assert command._find_resources(options, load).encoder == (name or "mobilenet")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tensorflow_devices")
 def test_the_weights_of_an_encoder_are_loaded_once(
     monkeypatch, toy_root, tmp_path, tiny_encoder, tiny_encoder_weights
@@ -414,7 +396,7 @@ class TestBadInput:
         out = tmp_path / "important"
         out.mkdir()
         flags = ["--out", str(out), "--overwrite"]
-        for words in (flags, flags[:2]):  # --overwrite is no way out
-            check_refused(capsys, tmp_path, toy_root, *words, word="exists and is not an artifact")
+        for arguments in (flags, flags[:2]):  # --overwrite is no way out
+            check_refused(capsys, tmp_path, toy_root, *arguments, word="exists and is not an artifact")
         flags = ["--out", str(toy_root / "splits.txt" / "model")]
         check_refused(capsys, tmp_path, toy_root, *flags, word="cannot be written")
