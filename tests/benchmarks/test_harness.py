@@ -34,9 +34,9 @@ def test_competitors_take_turns():
 
 
 def test_a_ratio_of_what_was_measured_side_by_side():
-    found = paired_ratio([2.0, 8.0], [1.0, 2.0])  # logarithms: 1 and 2 ln 2, deviation ln 2 / √2
+    ratio = paired_ratio([2.0, 8.0], [1.0, 2.0])  # logarithms: 1 and 2 ln 2, deviation ln 2 / √2
     half = 12.706 * math.log(2) / 2
-    assert found["ratio"] == pytest.approx(2**1.5)
-    assert math.log(found["to"] / found["ratio"]) == pytest.approx(half, rel=1e-4)
-    assert math.log(found["ratio"] / found["from"]) == pytest.approx(half, rel=1e-4)
+    assert ratio["ratio"] == pytest.approx(2**1.5)
+    assert math.log(ratio["to"] / ratio["ratio"]) == pytest.approx(half, rel=1e-4)
+    assert math.log(ratio["ratio"] / ratio["from"]) == pytest.approx(half, rel=1e-4)
     assert math.isnan(paired_ratio([2.0], [1.0])["from"])

@@ -55,12 +55,12 @@ def test_lost_changed_and_repeated_labels_are_counted():
         ConfirmedLabel(9, "good", None),
     ]
     faults = ("fault: labels lost or changed", "fault: labels stored twice or by nobody")
-    found = kills.check_labels(client, ConfirmedDataSet(1, {7: right}))
-    assert [found[name] for name in faults] == [0, 0]
+    checked = kills.check_labels(client, ConfirmedDataSet(1, {7: right}))
+    assert [checked[name] for name in faults] == [0, 0]
     other_mask, lost = ConfirmedLabel(2, "dent", MASK[::-1]), ConfirmedLabel(3, "good", None)
     wrong = [ConfirmedLabel(1, "scratch", None), other_mask, lost]
-    found = kills.check_labels(client, ConfirmedDataSet(1, {7: wrong}))
-    assert [found[name] for name in faults] == [3, 1]
+    checked = kills.check_labels(client, ConfirmedDataSet(1, {7: wrong}))
+    assert [checked[name] for name in faults] == [3, 1]
 
 
 def test_a_changed_manifest_or_file_is_counted():
@@ -91,10 +91,10 @@ def test_jobs_that_ended_twice_or_without_an_explanation_are_counted(job, texts,
     events = [{"kind": "state", "content": text} for text in texts]
     labeller = labeller_of({JOBS: {"jobs": [{"id": 1, **job}]}, f"{JOBS}/1/events": {"events": events}})
     labeller.jobs = {1}
-    found = kills.check_jobs(labeller)
+    checked = kills.check_jobs(labeller)
     names = ("fault: trainings that ended twice", "fault: states without an explanation")
-    assert tuple(found[name] for name in names) == faults
-    assert found["fault: confirmed trainings lost"] == 0
+    assert tuple(checked[name] for name in names) == faults
+    assert checked["fault: confirmed trainings lost"] == 0
     labeller.jobs = {1, 2}
     assert kills.check_jobs(labeller)["fault: confirmed trainings lost"] == 1
 
@@ -103,8 +103,8 @@ def test_joint_trainings_without_a_model_are_counted(capsys):
     begins = {"kind": "state", "content": "The workers chief, member have the job."}
     printed = {"kind": "output", "content": ["a line"]}
     answers = {f"{JOBS}/{number}/events": {"events": [begins, printed, begins]} for number in (1, 2)}
-    found = check_joint_jobs(StoredAnswers({**answers, f"{JOBS}/1/use": None}), {1, 2})
-    assert found == {
+    checked = check_joint_jobs(StoredAnswers({**answers, f"{JOBS}/1/use": None}), {1, 2})
+    assert checked == {
         "joint trainings": 2,
         "leases of a group": 4,
         "fault: joint trainings without a usable model": 1,

@@ -79,9 +79,9 @@ def test_rows_and_targets_compare_with_pytorch_and_plain_conversion(tmp_path):
     ours = rows[0]
     assert (ours[speed.TIMES], ours[speed.GAIN], ours[speed.CPU]) == (4.0, 3.0, 0.5)
     assert ours[speed.DIFFERENCE] == pytest.approx(1 / (1 + math.exp(-0.1)) - 0.5)
-    found = speed.targets([{"network": speed.PUBLISHED, **row} for row in rows], ["tensorflow"])
+    targets = speed.targets([{"network": speed.PUBLISHED, **row} for row in rows], ["tensorflow"])
     # No reduced engine, large difference
-    assert [target.met for target in found] == [True, False, False, True]
+    assert [target.met for target in targets] == [True, False, False, True]
 
 
 def test_the_cost_of_a_memory_is_that_of_the_most_expensive_case():
@@ -89,8 +89,8 @@ def test_the_cost_of_a_memory_is_that_of_the_most_expensive_case():
         return {"engine": engine, memory_cost.MINIMA: minima, memory_cost.MEDIAN: median}
 
     rows = [row("openvino", 1.1, 1.15), row("openvino", 1.3, 1.19), row("tensorflow", 1.25, 1.21)]
-    found = {target.name: (target.value, target.met) for target in memory_cost.targets(rows)}
-    assert found == {"openvino, ratio": (1.19, True), "tensorflow, ratio": (1.21, False)}
+    targets = {target.name: (target.value, target.met) for target in memory_cost.targets(rows)}
+    assert targets == {"openvino, ratio": (1.19, True), "tensorflow, ratio": (1.21, False)}
 
 
 def test_the_cost_of_a_memory_is_measured_in_turn():

@@ -272,7 +272,7 @@ def test_both_baselines_separate_a_bright_square(tmp_path, tiny_encoder, tiny_en
     from benchmarks.suite.results import measure_scores
 
     random = np.random.default_rng(0)
-    found = []
+    items = []
     for number in range(24):
         image, mask = random.integers(90, 110, (64, 64), np.uint8), np.zeros((64, 64), np.uint8)
         if number % 2:
@@ -281,8 +281,8 @@ def test_both_baselines_separate_a_bright_square(tmp_path, tiny_encoder, tiny_en
             cv2.imwrite(str(tmp_path / f"{number}_mask.png"), mask)
         cv2.imwrite(str(tmp_path / f"{number}.png"), image)
         mask_file = tmp_path / f"{number}_mask.png" if number % 2 else None
-        found.append(DataSetItem(f"{number}", tmp_path / f"{number}.png", mask_file, number % 2, str(number)))
-    train, test, encode = found[:14], found[14:], load_encoder(tiny_encoder, str(tiny_encoder_weights))
+        items.append(DataSetItem(f"{number}", tmp_path / f"{number}.png", mask_file, number % 2, str(number)))
+    train, test, encode = items[:14], items[14:], load_encoder(tiny_encoder, str(tiny_encoder_weights))
     labels = [item.label > 0 for item in test]
     size = (64, 64)
     assert measure_scores(labels, memory_baseline.score(train, test, encode, size)) == (1.0, 1.0)

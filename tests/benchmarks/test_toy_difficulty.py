@@ -9,9 +9,9 @@ def test_contrast_of_an_even_image_is_zero_and_of_a_speck_is_not():
     image = np.full((32, 32), 100, np.float32)
     assert contrast(image, SIGMAS[0]) == pytest.approx(np.zeros(len(QUANTILES)), abs=1e-4)
     image[16, 16] = 200
-    found = contrast(image, 8.0)
-    assert found[0] == pytest.approx(100 * (1 - 1 / (2 * np.pi * 64)), rel=1e-3)  # centre of the Gaussian
-    assert np.all(np.diff(found) <= 0)
+    blurred = contrast(image, 8.0)
+    assert blurred[0] == pytest.approx(100 * (1 - 1 / (2 * np.pi * 64)), rel=1e-3)  # centre of the Gaussian
+    assert np.all(np.diff(blurred) <= 0)
 
 
 @pytest.mark.slow

@@ -62,8 +62,8 @@ def test_the_table_has_medians_of_the_seeds_and_the_mean_of_the_kinds(source):
     runs = [
         UnseenRun(part, None, seed, SETTINGS, kind) for seed in (0, 1) for kind, part in leave_out(source)
     ]
-    found = {"dent": [(0.75, 0.5), (1.0, 0.75)], "scratch": [(0.5, 0.625), (0.5, 0.625)]}
-    results = {run.name: result(run.unseen, *found[run.unseen][run.seed]) for run in runs}
+    precisions = {"dent": [(0.75, 0.5), (1.0, 0.75)], "scratch": [(0.5, 0.625), (0.5, 0.625)]}
+    results = {run.name: result(run.unseen, *precisions[run.unseen][run.seed]) for run in runs}
     _, _, dent, scratch, means = tabulate(runs, results).splitlines()
     assert dent == "| parts | dent | 4 good, 2 defective | 0.875 | 0.625 | +0.250 |"
     assert scratch.endswith("| 0.500 | 0.625 | -0.125 |")

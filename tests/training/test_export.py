@@ -77,8 +77,8 @@ def test_sample_is_the_clearest_defect_or_the_first_image(predictor, levels, lab
     def read_sample(item):
         return Sample(item.name, images[item.name], None, item.label)
 
-    found = choose_sample(predictor, items, read_sample)
-    assert found is images[str(chosen)]
+    sample = choose_sample(predictor, items, read_sample)
+    assert sample is images[str(chosen)]
 
 
 def test_missing_images_are_replaced_by_noise_in_the_self_test(finished_run, tmp_path, capsys):

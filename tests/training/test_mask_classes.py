@@ -100,8 +100,8 @@ def test_photographs_and_tiles_have_the_class_that_they_show(tmp_path):
     sample = Sample("part", np.zeros((8, 16, 1), np.uint8), mask, 2, classes=classes)
     item = DataSetItem("part", tmp_path, tmp_path, 2, "part", mask_values=(), shape=(8, 16, 1))
     left = InputConfig(regions_of_interest=(((0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0)),))
-    (found,) = relabel_uninspected([item], lambda _: clip_mask(sample, left), left)
-    assert found.label == 1
+    (relabelled,) = relabel_uninspected([item], lambda _: clip_mask(sample, left), left)
+    assert relabelled.label == 1
     tiles = InputConfig(policy="tile", height=8, width=8, overlap_px=0)
     photographs = PhotographSource([item], lambda _: sample, tiles, 1, ArrayCache(1))
     source = TileSource(photographs, tiles, 0)
@@ -128,15 +128,15 @@ def test_label_only_annotations_of_a_class_are_refused(tmp_path):
 def test_regions_are_measured_by_class():
     truth = np.zeros((4, 12), np.uint8)
     truth[0, 0:4], truth[0, 4:8], truth[2, 0:4] = 1, 2, 1  # touching ones of two classes are two regions
-    found = np.zeros_like(truth)
-    found[0, 0:3], found[0, 3:8], found[3, 10:12] = 1, 1, 2
-    overlaps = measure_class_overlaps(found, truth)
+    predicted = np.zeros_like(truth)
+    predicted[0, 0:3], predicted[0, 3:8], predicted[3, 10:12] = 1, 1, 2
+    overlaps = measure_class_overlaps(predicted, truth)
     outside = 36, 2  # of 48 pixels 12 are in a region
     expected = [(4, 4, 1, 1), (4, 0, 1, 0), (4, 4, 2, 1)]
     assert overlaps == tuple(Overlap(*counts, *outside) for counts in expected)
-    assert measure_class_overlaps(found, None) == ()
-    assert false_region_classes(found, truth) == (2,)
-    assert false_region_classes(found, None) == (1, 2)
+    assert measure_class_overlaps(predicted, None) == ()
+    assert false_region_classes(predicted, truth) == (2,)
+    assert false_region_classes(predicted, None) == (1, 2)
 
 
 def test_the_confusion_of_regions():
@@ -173,9 +173,10 @@ def test_a_run_learns_a_mask_for_each_class(tiny_experiment, tmp_path):
     export_run(trained, tmp_path / "model", ExportOptions(force=True))
     predictor = Predictor.load(tmp_path / "model")
     assert predictor.config.network.mask_channels == 3
-    found = predictor.predict([np.random.default_rng(0).integers(0, 256, (32, 32, 1), dtype=np.uint8)])[0]
-    assert set(np.unique(found.class_mask)) <= {0, 1, 2, 3}
-    assert all(region.label in predictor.config.classes[1:] for region in found.regions)
+    image = np.random.default_rng(0).integers(0, 256, (32, 32, 1), dtype=np.uint8)
+    (prediction,) = predictor.predict([image])
+    assert set(np.unique(prediction.class_mask)) <= {0, 1, 2, 3}
+    assert all(region.label in predictor.config.classes[1:] for region in prediction.regions)
 
 
 def test_mask_classes_with_one_class_is_refused(tiny_experiment):

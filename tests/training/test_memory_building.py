@@ -182,8 +182,8 @@ def test_another_texture_is_recognised_by_the_surface_alone(network):
     build(network, [surface(random) for _ in range(9)])
     infer = NetworkEngine(network).infer
     measured = [measure_with(infer, surface(random)) for _ in range(40)]
-    found = choose_limits(measured, [str(number) for number in range(40)])
-    limits = found.model_copy(update={"measures": {SURFACE: found.measures[SURFACE]}})
+    all_limits = choose_limits(measured, [str(number) for number in range(40)])
+    limits = all_limits.model_copy(update={"measures": {SURFACE: all_limits.measures[SURFACE]}})
 
     def reason(image):
         own = measure_with(infer, image)
@@ -269,8 +269,8 @@ def test_int8_does_not_move_the_mean_patch(beside_heads, tmp_path):
     images = np.random.default_rng(1).integers(0, 256, (4, 40, 88, 1), dtype=np.uint8)
     write_engine("openvino-int8", beside_heads, tmp_path / "int8", list(images))
     expected = NetworkEngine(beside_heads).infer(images).surface
-    found = ENGINES["openvino-int8"].load(tmp_path / "int8").infer(images).surface
-    errors = found - expected
+    distances = ENGINES["openvino-int8"].load(tmp_path / "int8").infer(images).surface
+    errors = distances - expected
     assert np.abs(errors.mean(axis=0)).max() < 0.1 * np.abs(errors).max()
 
 
@@ -300,9 +300,9 @@ def test_engines_agree_with_the_network(network, engine, tmp_path):
     for sides in ((64, 64), (8, 8), (40, 88)):
         images = random.integers(0, 256, (2, *sides, 1), dtype=np.uint8)
         images[0] = surface(random, side=max(sides))[: sides[0], : sides[1]]
-        expected, found = reference.infer(images), loaded.infer(images)
-        np.testing.assert_allclose(found.mask, expected.mask, rtol=1e-4, atol=1e-4)
-        np.testing.assert_allclose(found.classes, expected.classes, rtol=1e-4, atol=1e-4)
+        expected, inferred = reference.infer(images), loaded.infer(images)
+        np.testing.assert_allclose(inferred.mask, expected.mask, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(inferred.classes, expected.classes, rtol=1e-4, atol=1e-4)
     with full_precision():
         config = ModelConfig(network=network.config, input=InputConfig(), classes=("good", "defect"))
         check_parity(reference, loaded, config, (64, 64))

@@ -13,10 +13,10 @@ def shifts():
     random = np.random.default_rng(0)
     grains = [80 + cv2.GaussianBlur(random.normal(0, 60, (96, 96)), (0, 0), 1) for _ in range(3)]
     photographs = [np.clip(each.round(), 0, 255).astype(np.uint8)[..., None] for each in grains]
-    found = {}
+    shifts = {}
     for alteration in measure_alterations(photographs):
-        found.setdefault(alteration.cause, []).append(alteration.shifts)
-    return found
+        shifts.setdefault(alteration.cause, []).append(alteration.shifts)
+    return shifts
 
 
 def test_every_cause_is_measured(shifts):

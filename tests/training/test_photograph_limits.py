@@ -29,8 +29,8 @@ def part(seed, *, light=1.0, channels=3):
 
 def limits_of(images, parts=None):
     names = [str(number) for number in range(len(images))] if parts is None else parts
-    found = choose_limits([measure_photograph(image) for image in images], names)
-    return found and found.model_copy(update={"alterations": measure_alterations(images[:8])})
+    limits = choose_limits([measure_photograph(image) for image in images], names)
+    return limits and limits.model_copy(update={"alterations": measure_alterations(images[:8])})
 
 
 @pytest.fixture(scope="module")
@@ -92,11 +92,11 @@ def test_the_rate_of_false_alarms_is_kept(degrees):
     """Correlated vectors with a heavy tail, and nearly normal ones; 100 of them are of the training."""
     random = np.random.default_rng(3)
     vectors = random.standard_t(degrees, size=(5_100, 4)) @ random.normal(size=(4, 4))
-    found = choose_limits(
+    limits = choose_limits(
         [{"sharpness": each} for each in vectors[:100]], list(map(str, range(100))), rate=0.01
     )
-    assert found is not None
-    alarms = [found.distances({"sharpness": vector})["sharpness"] > 1 for vector in vectors[100:]]
+    assert limits is not None
+    alarms = [limits.distances({"sharpness": vector})["sharpness"] > 1 for vector in vectors[100:]]
     assert np.mean(alarms) < 0.01
 
 
@@ -148,25 +148,25 @@ def test_too_few_photographs_have_no_limits(count):
 @pytest.mark.parametrize("first", ["7", "8"])
 def test_photographs_of_one_or_two_parts_have_limits(first):
     """One of two has a single photograph."""
-    found = limits_of(
+    limits = limits_of(
         [part(seed) for seed in range(MIN_PHOTOGRAPHS)], [first, *["7"] * (MIN_PHOTOGRAPHS - 1)]
     )
-    assert reason_of(found, part(99)) is None and reason_of(found, DARKNESS)
+    assert reason_of(limits, part(99)) is None and reason_of(limits, DARKNESS)
 
 
 def test_identical_photographs_permit_noise_and_little_light():
-    found = limits_of([part(1)] * 20)
+    limits = limits_of([part(1)] * 20)
     random = np.random.default_rng(0)
     noisy = np.clip(part(1) * 1.03 + random.normal(0, 0.5, (96, 128, 1)), 0, 255).astype(np.uint8)
-    assert reason_of(found, noisy) is None
-    assert reason_of(found, DARKNESS) and reason_of(found, part(500, light=0.1))
+    assert reason_of(limits, noisy) is None
+    assert reason_of(limits, DARKNESS) and reason_of(limits, part(500, light=0.1))
 
 
 def test_constant_photographs_have_limits():
-    found = limits_of([np.full((64, 64, 1), level, np.uint8) for level in range(90, 110)])
-    assert reason_of(found, np.full((64, 64, 1), 100, np.uint8)) is None
-    assert reason_of(found, np.full((64, 64, 1), 0, np.uint8)) == BLACK
-    assert reason_of(found, part(1, channels=1))
+    limits = limits_of([np.full((64, 64, 1), level, np.uint8) for level in range(90, 110)])
+    assert reason_of(limits, np.full((64, 64, 1), 100, np.uint8)) is None
+    assert reason_of(limits, np.full((64, 64, 1), 0, np.uint8)) == BLACK
+    assert reason_of(limits, part(1, channels=1))
 
 
 # === Blur ===

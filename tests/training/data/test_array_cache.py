@@ -22,10 +22,10 @@ def example(number):
 def check(cache, kept, count):
     """Exactly the examples `kept` of `count` are there, and as they were put."""
     for number in range(count):
-        found = cache.get(number)
-        assert (found is not None) == (number in kept)
-        for name, array in example(number).items() if found else ():
-            np.testing.assert_array_equal(found[name], array, err_msg=name, strict=True)
+        cached = cache.get(number)
+        assert (cached is not None) == (number in kept)
+        for name, array in example(number).items() if cached else ():
+            np.testing.assert_array_equal(cached[name], array, err_msg=name, strict=True)
 
 
 def fill(cache, numbers):

@@ -50,9 +50,9 @@ def test_the_labels_are_those_of_what_is_inspected(tmp_path, capsys):
     assert np.flatnonzero(clip_mask(sample(slice(2, 6)), LEFT_HALF).mask[3]).tolist() == [2, 3]
     samples = {"inside": sample([1]), "across": sample([3, 4]), "outside": sample([5])}
     items = [item(name, tmp_path, label=2) for name in samples]
-    found = relabel_uninspected(items, lambda one: clip_mask(samples[one.name], LEFT_HALF), LEFT_HALF)
-    assert [one.label for one in found] == [2, 2, 0]
-    assert found[2].mask_file is None
+    relabelled = relabel_uninspected(items, lambda one: clip_mask(samples[one.name], LEFT_HALF), LEFT_HALF)
+    assert [one.label for one in relabelled] == [2, 2, 0]
+    assert relabelled[2].mask_file is None
     assert relabel_uninspected(items, samples.__getitem__, InputConfig()) is items
     known = (item("part", tmp_path, mask_file=None, supervision="label"), item("good", tmp_path, label=0))
     assert relabel_uninspected(known, pytest.fail, LEFT_HALF) == known

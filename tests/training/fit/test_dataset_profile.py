@@ -46,8 +46,8 @@ def test_a_toy_set_is_counted_measured_and_described(toy_root):
 def test_the_largest_region_of_a_photograph_is_its_defect():
     mask = np.zeros((20, 20), np.uint8)
     mask[2:4, 2:4], mask[10:13, 10:16] = 255, 255
-    found = measure_sample(Sample("one", np.zeros((20, 20, 1), np.uint8), mask, 1))
-    assert found.defect_px == pytest.approx(math.sqrt(18))
+    measured = measure_sample(Sample("one", np.zeros((20, 20, 1), np.uint8), mask, 1))
+    assert measured.defect_px == pytest.approx(math.sqrt(18))
 
 
 @pytest.mark.parametrize(("difference", "coloured"), [(3, False), (60, True)])

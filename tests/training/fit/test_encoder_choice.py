@@ -91,11 +91,11 @@ def test_the_fastest_within_noise_of_the_best_is_chosen(precision, defective, ch
     ],
 )
 def test_encoders_with_too_few_steps_are_not_chosen(steps, chosen):
-    found = compared(
+    comparison = compared(
         ("mobilenet", 45.0, 0.8, steps[0]), ("lite", 40.0, 0.9, steps[1]), ("resnet50", 210.0, 0.99, steps[2])
     )
-    assert found.chosen == chosen
-    assert ("needs more time" in next(found.to_lines())) == (not found.is_valid)
+    assert comparison.chosen == chosen
+    assert ("needs more time" in next(comparison.to_lines())) == (not comparison.is_valid)
 
 
 def test_the_table_has_a_line_for_each_encoder():
@@ -189,8 +189,8 @@ ALL = ["mobilenet", "efficientnet_lite0", "resnet50"]
     ],
 )
 def test_present_encoders_are_compared(choose, capsys, given, encoder, measured, trained):
-    chosen, text, *found = choose(**given)
-    assert (chosen, found) == (encoder, [measured, [(name, 40) for name in trained]])
+    chosen, text, *calls = choose(**given)
+    assert (chosen, calls) == (encoder, [measured, [(name, 40) for name in trained]])
     printed = " ".join(capsys.readouterr().out.split())
     assert text in printed
     assert ("out-of-fold AP" in text) == bool(trained)
@@ -208,8 +208,8 @@ def test_present_encoders_are_compared(choose, capsys, given, encoder, measured,
     ],
 )
 def test_without_time_or_defects_it_is_the_first_one(choose, given, encoder, measured, needed):
-    chosen, text, *found = choose(**given)
-    assert (chosen, found) == (encoder, [measured, []])
+    chosen, text, *calls = choose(**given)
+    assert (chosen, calls) == (encoder, [measured, []])
     listed = "mobilenet, efficientnet_lite0, resnet50"
     assert (
         text == f"encoder {encoder}, the first one; {listed} not compared, which would need at least {needed}"

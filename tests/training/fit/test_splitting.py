@@ -25,7 +25,7 @@ def test_groups_and_near_duplicates_are_not_divided(profiled_of):
     splits = {}
     for item in items:
         splits.setdefault(item.group, set()).add(item.split)
-    assert all(len(found) == 1 for found in splits.values())
+    assert all(len(own) == 1 for own in splits.values())
     assert len({item.split for item in items[60:64]}) == 1
 
 

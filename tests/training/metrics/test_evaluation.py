@@ -18,11 +18,11 @@ def evaluation(predictor, mixed):
 def test_rows_hold_truth_and_answer_in_the_order_of_the_items(evaluation, mixed):
     items, _ = mixed
     assert [result.name for result in evaluation.results] == [item.name for item in items]
-    found = evaluation.results[2]
-    assert (found.true_label, found.predicted_label, found.outcome) == ("defect", "defect", "correct")
-    assert (found.split, found.group, found.threshold) == ("test", "defect/found", 0.5)
-    assert found.regions == 1
-    assert found.score == pytest.approx(1 / (1 + np.exp(-(220 - 128) / 16)))
+    second = evaluation.results[2]
+    assert (second.true_label, second.predicted_label, second.outcome) == ("defect", "defect", "correct")
+    assert (second.split, second.group, second.threshold) == ("test", "defect/found", 0.5)
+    assert second.regions == 1
+    assert second.score == pytest.approx(1 / (1 + np.exp(-(220 - 128) / 16)))
 
 
 def test_pixels_count_where_the_truth_is_known(evaluation):

@@ -43,13 +43,13 @@ def test_resampled_figures_are_those_of_scikit_learn(results):
 
 
 def test_intervals_hold_the_figure_and_come_again(results):
-    found = bootstrap_intervals([results])
+    intervals = bootstrap_intervals([results])
     single = compute_metrics(results, ("good", "defect")).scalars()
-    for name, interval in found.items():
+    for name, interval in intervals.items():
         assert interval.low < single[name] < interval.high, name
         assert interval.resamples == RESAMPLES
-    assert bootstrap_intervals([results[::-1]]) == found
-    assert bootstrap_intervals([results], seed=1) != found
+    assert bootstrap_intervals([results[::-1]]) == intervals
+    assert bootstrap_intervals([results], seed=1) != intervals
 
 
 def test_dependent_photographs_widen_the_interval(make_result):
@@ -70,18 +70,18 @@ def test_dependent_photographs_widen_the_interval(make_result):
 
 def test_no_error_in_25_items_is_not_never_an_error(make_result):
     results = [make_result(str(item), item % 2, 0.9 * (item % 2)) for item in range(50)]
-    found = bootstrap_intervals([results])["false_negative_rate"]
-    assert (found.low, found.method) == (0, "exact")
-    assert found.high == pytest.approx(1 - 0.025 ** (1 / 25))  # Clopper and Pearson
+    interval = bootstrap_intervals([results])["false_negative_rate"]
+    assert (interval.low, interval.method) == (0, "exact")
+    assert interval.high == pytest.approx(1 - 0.025 ** (1 / 25))  # Clopper and Pearson
 
 
 def test_resamples_without_a_figure_are_ignored(make_result):
     """The one defective item is not drawn in (9/10)¹⁰ = 35 % of the resamples."""
     results = [make_result(str(item), int(item == 0), 0.1 * item) for item in range(10)]
-    found = bootstrap_intervals([results])
-    assert found["average_precision"].resamples == pytest.approx(0.651 * RESAMPLES, rel=0.05)
-    assert found["pixel_f1"] is None  # no defect pixel at all
-    assert found["false_positive_rate"].resamples == RESAMPLES
+    intervals = bootstrap_intervals([results])
+    assert intervals["average_precision"].resamples == pytest.approx(0.651 * RESAMPLES, rel=0.05)
+    assert intervals["pixel_f1"] is None  # no defect pixel at all
+    assert intervals["false_positive_rate"].resamples == RESAMPLES
 
 
 def test_too_few_groups_give_no_interval(make_result):

@@ -39,11 +39,11 @@ def test_multiples_of_a_256th_begin_a_bin(edge, score):
 def test_pixel_average_precision_is_that_of_scikit_learn(pixels):
     truth = np.array([[255 * defect for defect, _ in pixels]], np.uint8)
     scores = np.array([[score / 64 for _, score in pixels]], np.float32)  # of a bin each: exact
-    found = histogram_of((scores, truth)).average_precision()
+    precision = histogram_of((scores, truth)).average_precision()
     if 0 < np.count_nonzero(truth) < len(pixels):
-        assert found == pytest.approx(average_precision_score(truth[0] > 0, scores[0]))
+        assert precision == pytest.approx(average_precision_score(truth[0] > 0, scores[0]))
     else:
-        assert found is None
+        assert precision is None
 
 
 # === AUPRO ===

@@ -47,16 +47,16 @@ def verifier(labels, *scores, force=False):
 
 
 def test_difference_is_measured_on_every_photograph():
-    found = verifier([0, 0, 1, 1], 0.1, 0.6, 0.4, 0.9)("engine", predictor(0.1, 0.62, 0.4, 0.85))
-    assert found.photographs == 4
-    assert found.score_difference == pytest.approx(0.05, abs=1e-6)
-    assert found.mask_difference == pytest.approx(0.05, abs=1e-6)
-    assert found.decisions_changed == 0
+    verification = verifier([0, 0, 1, 1], 0.1, 0.6, 0.4, 0.9)("engine", predictor(0.1, 0.62, 0.4, 0.85))
+    assert verification.photographs == 4
+    assert verification.score_difference == pytest.approx(0.05, abs=1e-6)
+    assert verification.mask_difference == pytest.approx(0.05, abs=1e-6)
+    assert verification.decisions_changed == 0
     # Ranks 0.9 defective, 0.6 good, 0.4 defective: (1/1 + 2/3) / 2.
-    assert found.before.average_precision == pytest.approx(5 / 6)
-    assert found.after == found.before
-    assert (found.before.missed, found.before.false_alarms) == (1, 1)
-    assert not found.forced
+    assert verification.before.average_precision == pytest.approx(5 / 6)
+    assert verification.after == verification.before
+    assert (verification.before.missed, verification.before.false_alarms) == (1, 1)
+    assert not verification.forced
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_engine_that_changes_a_decision_or_ranks_worse_is_refused(labels, scores
 
 
 def test_variant_is_described_in_a_line():
-    found = verifier([0, 1], 0.1, 0.6, force=True)("fast", predictor(0.1, 0.4))
-    assert describe_variant("openvino-int8", Variant(precision="int8", verification=found)) == (
+    verification = verifier([0, 1], 0.1, 0.6, force=True)("fast", predictor(0.1, 0.4))
+    assert describe_variant("openvino-int8", Variant(precision="int8", verification=verification)) == (
         "openvino-int8: int8, AP 1.0000 → 1.0000, 1 of 2 photographs with another label, "
         "scores by 0.2, masks by 0.2 at most, forced"
     )

@@ -43,8 +43,8 @@ def losses(network, *, target=None, terms=None, batch=None, steps_taken=0, **set
         target=target or TargetConfig(positive_weight=3.0),
         loss=terms or LossConfig(),
     )
-    found = stage_losses(network, JOINT, config, batch, steps_taken)
-    return {name: loss.numpy() for name, loss in found.items()}
+    losses = stage_losses(network, JOINT, config, batch, steps_taken)
+    return {name: loss.numpy() for name, loss in losses.items()}
 
 
 def expected_segmentation(network, positive_weight):

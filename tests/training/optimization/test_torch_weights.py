@@ -153,5 +153,5 @@ def test_features_of_the_published_weights(name):
     pixels = (image[None].astype(np.float32) - 127) / 128
     outputs = [application.get_layer(row.layers[stride]).output for stride in (4, 8, 16)]
     features = keras.Model(application.input, outputs)(pixels, training=False)
-    found = [(np.mean(one), np.std(one)) for one in features]
-    np.testing.assert_allclose(found, MEASURED[name], atol=2e-4)
+    moments = [(np.mean(one), np.std(one)) for one in features]
+    np.testing.assert_allclose(moments, MEASURED[name], atol=2e-4)

@@ -127,9 +127,9 @@ def test_a_state_dict_gives_the_maps_of_the_description(row, tensors, tmp_path, 
     application = loaded.application
     outputs = [application.get_layer(f"patch_map_{stride}").output for stride in row.layers]
     images = np.random.default_rng(1).normal(size=(2, 48, 80, 3)).astype(np.float32)
-    found = keras.Model(application.input, outputs)(images, training=False)
+    features = keras.Model(application.input, outputs)(images, training=False)
     for place, image in enumerate(images.astype(np.float64)):
-        for one, expected in zip(found, transform(tensors, image), strict=True):
+        for one, expected in zip(features, transform(tensors, image), strict=True):
             np.testing.assert_allclose(one[place], expected, rtol=0, atol=2e-5 * np.abs(expected).max())
     backbone = build_initial_network(config, loaded).backbone
     pairs = zip(backbone(images, training=False), application(images, training=False), strict=True)

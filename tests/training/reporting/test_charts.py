@@ -27,10 +27,10 @@ def reliability():
 
 def test_dots_lie_at_score_and_share(reliability):
     svg = reliability_chart([reliability])
-    found = dots(svg, DEFECTIVE)
-    assert len(found) == 3
+    circles = dots(svg, DEFECTIVE)
+    assert len(circles) == 3
     # Equal steps of the score, and the shares 0.1, 0.4 and 1 upwards.
-    (left, bottom), (middle, height), (right, top) = found
+    (left, bottom), (middle, height), (right, top) = circles
     assert middle - left == pytest.approx(right - middle, abs=0.01)
     assert (bottom - height) / (bottom - top) == pytest.approx((0.4 - 0.1) / (1 - 0.1), abs=1e-3)
     assert "before calibration" not in svg

@@ -45,8 +45,8 @@ def write_page(tmp_path):
     """Evaluates samples and writes the report; returns its text."""
 
     def write_page(predictor, samples, **options):
-        found = evaluate([(predictor, samples[0])], samples[1], progress=False)
-        return write(tmp_path / "report.html", found, predictor, samples, **options)
+        evaluation = evaluate([(predictor, samples[0])], samples[1], progress=False)
+        return write(tmp_path / "report.html", evaluation, predictor, samples, **options)
 
     return write_page
 

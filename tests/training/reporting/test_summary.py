@@ -35,9 +35,11 @@ def many(make_result):
 
 
 def test_decisions_and_the_price_of_full_recall(evaluate_results, many, make_result):
-    found = evaluate_results([*many(8, 5), make_result("missed", 1, 0.395), make_result("alarm", 0, 0.7)])
-    assert describe(found) == "2 of 15 images are labelled wrong: 1 missed defect, 1 false alarm."
-    assert list_remarks(found) == [
+    evaluation = evaluate_results(
+        [*many(8, 5), make_result("missed", 1, 0.395), make_result("alarm", 0, 0.7)]
+    )
+    assert describe(evaluation) == "2 of 15 images are labelled wrong: 1 missed defect, 1 false alarm."
+    assert list_remarks(evaluation) == [
         "The model finds 5 of 6 defective photographs and passes 8 of 9 good ones.",
         # 0.4, 0.399 … 0.395 and the alarm reach 0.395.
         "To miss none of these defects, the threshold would have to be 0.395, with 7 false alarms among 9 "
@@ -47,8 +49,8 @@ def test_decisions_and_the_price_of_full_recall(evaluate_results, many, make_res
 
 def test_worst_class_and_confusion_are_named(evaluate_results, make_result):
     def result(place, truth, score, predicted):
-        found = make_result(f"{truth}/{place}", int(truth > 0), score)
-        return replace(found, truth=truth, true_label=CLASSES[truth], predicted_label=CLASSES[predicted])
+        correct = make_result(f"{truth}/{place}", int(truth > 0), score)
+        return replace(correct, truth=truth, true_label=CLASSES[truth], predicted_label=CLASSES[predicted])
 
     results = [result(place, 1, 0.9, 1) for place in range(4)]
     results += [result(0, 2, 0.9, 1), result(1, 2, 0.9, 2), result(2, 2, 0.1, 0), result(3, 0, 0.1, 0)]
@@ -127,21 +129,21 @@ def test_photographs_for_review_are_neither_right_nor_wrong(evaluate_results, ma
         for (kind, label), own in scores.items()
         for n, score in enumerate(own)
     ]
-    found = evaluate_results(results)
-    assert describe(found) == (
+    evaluation = evaluate_results(results)
+    assert describe(evaluation) == (
         "2 of 40 images are labelled wrong: 1 missed defect, 1 false alarm; 5 are left for review."
     )
-    assert list_remarks(found)[:2] == [
+    assert list_remarks(evaluation)[:2] == [
         "The model finds 3 of 5 defective photographs and passes 30 of 35 good ones.",
         "It leaves 5 of 40 photographs for review, 1 of them defective.",
     ]
-    assert list_remarks(found)[-1] == (
+    assert list_remarks(evaluation)[-1] == (
         # 0.2 is below four good ones and the alarm.
         "To miss none of these defects, the review threshold would have to be 0.200; 5 of 35 good "
         "photographs score as high."
     )
     reviews = ["bad 3", "good 30", "good 31", "good 32", "good 33"]
-    assert [result.name for result in found.reviews()] == reviews
+    assert [result.name for result in evaluation.reviews()] == reviews
 
 
 def test_reliability_in_words(evaluate_results, make_result, many):

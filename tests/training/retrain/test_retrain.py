@@ -139,8 +139,8 @@ def test_what_cannot_be_learnt_from_is_refused(run, model, write_reviewed, capsy
 def test_lineage_is_found_and_counts_on(run, model, tmp_path, monkeypatch, tiny_artifact):
     folder = RunFolder.finished(run)
     monkeypatch.chdir(tmp_path)
-    found = find_lineage(folder, None, None, None)
-    assert (found.name, found.version, found.out) == ("tiny", "2", model.with_name("2"))
+    lineage = find_lineage(folder, None, None, None)
+    assert (lineage.name, lineage.version, lineage.out) == ("tiny", "2", model.with_name("2"))
     model.rename(tmp_path / "exported")
     with pytest.raises(ArtifactError, match=r"No model of the run .*--parent MODEL"):
         find_lineage(folder, None, None, None)

@@ -32,8 +32,8 @@ def test_defects_keep_to_the_part():
     part[30:80, 20:75] = True
     good[part] = 160
     for seed in range(10):
-        found = transplant_defect(good, *spotted(90, 50), np.random.default_rng(seed))
-        assert found is None or not found[1][~part].any()
+        pasted = transplant_defect(good, *spotted(90, 50), np.random.default_rng(seed))
+        assert pasted is None or not pasted[1][~part].any()
 
 
 def test_without_a_defect_or_room_for_it_there_is_none():

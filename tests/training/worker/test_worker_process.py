@@ -136,12 +136,12 @@ def show_state(folder, job_id):
 
 def trainers_below(folder):
     """Processes that run in a folder of the worker."""
-    found = []
+    pids = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             place = (process / "cwd").readlink()
         except OSError:
             continue
         if place.is_relative_to(folder):
-            found.append(int(process.name))
-    return found
+            pids.append(int(process.name))
+    return pids
