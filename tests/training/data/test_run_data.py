@@ -173,9 +173,8 @@ def test_examples_of_12_bit_images_are_those_of_8_bit(load, toy_root, tmp_path):
     shutil.copytree(toy_root, root)
     for item in load_dataset("folder", toy_root).items:
         pixels = read_image(item.image_file).pixels.astype(float)
-        deep = np.rint(pixels * 4095 / 255).astype(
-            np.uint16
-        )  # comes back exactly: 16 steps for each of 8 bits
+        # Comes back exactly: 16 steps for each of 8 bits.
+        deep = np.rint(pixels * 4095 / 255).astype(np.uint16)
         cv2.imwrite(str(root / item.image_file.relative_to(toy_root)), deep)
     with pytest.raises(SegdecError, match=r"up to 65535; set input\.white_level in the experiment"):
         load_run_data(load(*at(root)))
@@ -235,13 +234,13 @@ def test_duplicates_in_two_splits(load, toy_root, tmp_path, monkeypatch, capsys,
         assert load_run_data(load(*at(root), *allow))
         return
     data = load_run_data(load(*at(root)))
-    words = capsys.readouterr().err
-    assert "warning: 2 photographs have a near duplicate in another split" in words
-    assert all(place in words for place in (f"{one.name} (train)", f"{other.name} (test)"))
+    warnings = capsys.readouterr().err
+    assert "warning: 2 photographs have a near duplicate in another split" in warnings
+    assert all(place in warnings for place in (f"{one.name} (train)", f"{other.name} (test)"))
     data.check_cache.save(parents=True)
     monkeypatch.setattr("datasets.checking.decode", lambda *_, **__: pytest.fail("was decoded"))
     load_run_data(load(*at(root)))
-    assert capsys.readouterr().err == words
+    assert capsys.readouterr().err == warnings
     load_run_data(load(*at(root), *allow))
     load_run_data(load(*from_shards(url)))  # shards are not read at a start
     assert "near duplicate" not in capsys.readouterr().err

@@ -106,9 +106,9 @@ def start(tmp_path):
 
     def start(grace_s=20.0, stop_timeout_s=60.0, **scripts):
         limits = {"grace_s": grace_s, "stop_timeout_s": stop_timeout_s, "cause_timeout_s": 0.0}
-        words = [f"{name}={code}" for name, code in scripts.items()]
+        arguments = [f"{name}={code}" for name, code in scripts.items()]
         process = subprocess.Popen(
-            [sys.executable, "-c", DRIVER, str(tmp_path), json.dumps(limits), *words],
+            [sys.executable, "-c", DRIVER, str(tmp_path), json.dumps(limits), *arguments],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
