@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     sets, errors = list_sets(options.data, options.sets)
     for name, error in errors.items():
-        print(f"left out: {name}: {error}", file=sys.stderr)
+        print(f"ignored: {name}: {error}", file=sys.stderr)
     if not sets:
         raise ConfigError(f"No data set of '{options.data}' can be measured. Expected one with a test split.")
     infer = None if options.encoder_weights is None else load_surface_network(options.encoder_weights)

@@ -102,7 +102,7 @@ def _add_fit(commands: "Commands") -> None:
     add("--version", default="1", help="version of the model (default: %(default)s)")
     add("--runs", type=Path, default=Path("runs"), help="folder of all runs (default: %(default)s)")
     add("--layout", help="layout of the files; default: detected")
-    splits = "split file; photographs without a line are left out. Default: the split of the folder, if any"
+    splits = "split file; photographs without a line are ignored. Default: the split of the folder, if any"
     add("--splits", type=Path, metavar="FILE", help=splits)
     test = "folder of test photographs, in the same layout, that are only measured"
     add("--test", type=Path, metavar="FOLDER", help=test)

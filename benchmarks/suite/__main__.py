@@ -68,7 +68,7 @@ def measure_suite(options: argparse.Namespace, flags: tuple[str, ...]) -> bool:
         split_marked(options.write, marker)
     sets, errors = list_sets(options.data, options.sets)
     for name, error in errors.items():
-        _print_error(f"{'failed' if options.sets else 'left out'}: {name}: {error}")
+        _print_error(f"{'failed' if options.sets else 'ignored'}: {name}: {error}")
     if not sets:
         raise ConfigError(f"No data set of '{options.data}' can be measured. Expected one with a test split.")
     flags = (*(("--encoder", options.encoder) if options.encoder else ()), *flags)

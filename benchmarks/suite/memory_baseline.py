@@ -20,7 +20,7 @@ PHOTOGRAPHS, PATCHES, MEMORY = 250, 20_000, 3_000
 """Limits on good photographs, on the patches drawn from them, and on the patches in the memory."""
 
 BORDER = 2
-"""Cells at each edge that are left out: padding makes them unlike all others."""
+"""Cells at each edge that are ignored: padding makes them unlike all others."""
 
 SIGMA = 1.0
 """Standard deviation of the Gaussian filter of the distances, cells."""

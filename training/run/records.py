@@ -21,7 +21,7 @@ from training.formatting import count_of
 from training.metrics.thresholds import ScoredPhotographs
 
 ENVIRONMENT = "environment.json"
-IGNORED_FILE = "left_out.txt"
+IGNORED_FILE = "ignored.txt"
 """Problems of the data set that the run skips, one per line."""
 
 ENCODERS_FILE = "encoders.txt"

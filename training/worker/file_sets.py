@@ -126,7 +126,7 @@ def list_checkpoint(folder: Path, name: str) -> tuple[str, list[Path]] | None:
     newest = CheckpointFolder(run / "checkpoints", keep=1).newest_first()[:1]
     if not newest:
         return None
-    states = ["config.toml", "splits.txt", "encoder.json", "environment.json", "left_out.txt", LOG]
+    states = ["config.toml", "splits.txt", "encoder.json", "environment.json", "ignored.txt", LOG]
     own = [runs / f"{name}.toml", runs / f"{name}.splits.txt", *(run / state for state in states)]
     return newest[0].name, [*(path for path in own if path.exists()), *_files_of(newest[0])]
 

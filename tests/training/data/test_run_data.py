@@ -208,7 +208,7 @@ def test_broken_files_are_reported_at_once_or_skipped_and_listed(load, toy_root,
     assert not {item.name for item in data.dataset.items} & set(names)
     folder = RunFolder.open(config, data, fresh=False)
     folder.close()
-    listed = (folder.path / "left_out.txt").read_text()
+    listed = (folder.path / "ignored.txt").read_text()
     assert listed.count("\n") == 4
     assert "warning: 4 problems of the data set skipped, see" in capsys.readouterr().err
     assert all(name in listed and name not in folder.splits.read_text() for name in names)
