@@ -17,7 +17,7 @@ from training.optimization.objective import stage_losses  # noqa: E402
 from training.optimization.pretrained import build_initial_network, load_pretrained, mutable_variables  # noqa: E402
 from training.stages import STAGES  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+pytestmark = pytest.mark.usefixtures("tensorflow_devices", "shared_application")
 
 SIDE = 32
 
@@ -52,7 +52,10 @@ def encoder_paths(network):
 
 @pytest.mark.slow
 def test_frozen_encoder_stays_bit_identical(configure):
-    """Weights and moving statistics; decay, momentum and averages included. Strategies: test_equality."""
+    """Weights and moving statistics; decay, momentum and averages included.
+
+    On several replicas: `test_features_are_split_over_replicas`.
+    """
     training = Training(configure("frozen", optimizer="adamw", weight_decay=0.1))
     before = training.weights()
     training.run(make_batches(1))
