@@ -8,7 +8,7 @@ from segdec.schemas import ModelDetail, ThresholdsInUse
 
 
 def served(name: str, version: str, **manifest: Any) -> ModelDetail:
-    return ModelDetail(name=name, version=version, sha256=None, labels=[], manifest=manifest)
+    return ModelDetail(name=name, version=version, sha256=None, aliases=[], manifest=manifest)
 
 
 MODELS = [

@@ -85,13 +85,13 @@ def work(service, tmp_path, trained_model):
 
 @pytest.fixture
 def start_worker(tmp_path):
-    """Starts a worker of this folder as a process: URL, name and further arguments → process."""
+    """Starts `stub_worker.py` as a process: URL, name and further arguments → process."""
     running = []
 
-    def start(url, name, *arguments, module="stub_worker"):
+    def start(url, name, *arguments):
         key = tmp_path / "key"
         key.write_text(TRAIN_KEY)
-        command = [sys.executable, "-m", f"tests.training.worker.{module}", url, key, tmp_path / name, name]
+        command = [sys.executable, "-m", "tests.training.worker.stub_worker", url, key, tmp_path / name, name]
         running.append(subprocess.Popen([str(word) for word in (*command, *arguments)], cwd=ROOT))
         return running[-1]
 
