@@ -63,19 +63,19 @@ async def choose_candidate(
     """Runs a version in shadow mode: it processes the same photographs as the stable version; clients do not
     get its answers.
     """
-    return await service.change_aliases(name, set_candidate(choice.version), caller_fields(request.scope))
+    return await service.change_model(name, set_candidate(choice.version), caller_fields(request.scope))
 
 
 @router.post("/models/{name}/promote", responses=document_problems(404, 409, 422, 500, 503))
 async def promote(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
     """Makes the candidate the stable version, and the stable version `previous`."""
-    return await service.change_aliases(name, PROMOTE, caller_fields(request.scope))
+    return await service.change_model(name, PROMOTE, caller_fields(request.scope))
 
 
 @router.post("/models/{name}/rollback", responses=document_problems(404, 409, 422, 500, 503))
 async def roll_back(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
     """Makes stable the version that was stable before the last promotion."""
-    return await service.change_aliases(name, ROLL_BACK, caller_fields(request.scope))
+    return await service.change_model(name, ROLL_BACK, caller_fields(request.scope))
 
 
 @router.post(
@@ -92,4 +92,4 @@ async def set_thresholds(
     as it was signed. Other versions keep theirs.
     """
     change = ThresholdChange(choice.version, choice.score, choice.review)
-    return await service.set_thresholds(name, change, caller_fields(request.scope))
+    return await service.change_model(name, change, caller_fields(request.scope))

@@ -228,38 +228,22 @@ class InspectionService:
             name, requested_by or {}, "reload", lambda loader: loader.reload(name)
         )
 
-    async def change_aliases(
-        self, name: str, change: AliasChange, requested_by: Mapping[str, str]
+    async def change_model(
+        self, name: str, change: AliasChange | ThresholdChange, requested_by: Mapping[str, str]
     ) -> ReloadAnswer:
-        """Changes the aliases of the model `name` on disk, serves the versions that have some, and logs it.
+        """Changes aliases or thresholds of the model `name` on disk, serves it so, and logs it.
 
         Raises:
-            RequestError: As `ModelLoader.change_aliases`; 503 while the service starts or stops, or if the
-                audit entry is required and cannot be written.
+            RequestError: As `ModelLoader.change`; 503 while the service starts or stops, or if the audit
+                entry is required and cannot be written.
         """
         write = self._write_audited(change.action, requested_by)
 
-        async def change_aliases(loader: ModelLoader) -> ReloadAnswer:
+        async def make(loader: ModelLoader) -> ReloadAnswer:
             await self.recording.check()
-            return await loader.change_aliases(name, change, write)
+            return await loader.change(name, change, write)
 
-        return await self._change_models(name, requested_by, change.action, change_aliases)
-
-    async def set_thresholds(
-        self, name: str, change: ThresholdChange, requested_by: Mapping[str, str]
-    ) -> ReloadAnswer:
-        """Changes the thresholds of a version of the model `name` on disk, uses them, and logs it.
-
-        Raises:
-            RequestError: As `ModelLoader.set_thresholds`; 503 as `change_aliases`.
-        """
-        write = self._write_audited(change.action, requested_by)
-
-        async def set_thresholds(loader: ModelLoader) -> ReloadAnswer:
-            await self.recording.check()
-            return await loader.set_thresholds(name, change, write)
-
-        return await self._change_models(name, requested_by, change.action, set_thresholds)
+        return await self._change_models(name, requested_by, change.action, make)
 
     def _write_audited(self, action: str, requested_by: Mapping[str, str]) -> Write:
         """Returns a function that writes a changed file together with its audit entry."""

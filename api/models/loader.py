@@ -104,33 +104,22 @@ class ModelLoader:
             self.registry.default = name
         return answer
 
-    async def change_aliases(self, name: str, change: AliasChange, write: Write) -> ReloadAnswer:
-        """Changes the aliases of the model `name`, and serves the versions that have some.
+    async def change(self, name: str, change: AliasChange | ThresholdChange, write: Write) -> ReloadAnswer:
+        """Changes the aliases of the model `name`, or the thresholds of a served version.
 
-        They are loaded and tested before `write` writes the file: so the versions on disk always work, even
-        if the service is killed in between.
+        Versions that get an alias are loaded and tested before `write` writes the file: so the versions on
+        disk always work, even if the service is killed in between. Requests that have started keep their
+        version with its thresholds.
 
         Raises:
-            RequestError: As `reload`, `change` and `write`: then nothing changes.
+            RequestError: As `reload`, `write` and the methods of `ModelFolder`: then nothing changes; 404 if
+                the version whose thresholds change is not served.
         """
 
         def prepare() -> tuple[StoredModel, FileUpdate]:
             stable = self.registry.find(name).identity.version
-            return self.store.change_aliases(name, stable, change)
-
-        return await self._swap(name, partial(self._load_changed, prepare=prepare, write=write))
-
-    async def set_thresholds(self, name: str, change: ThresholdChange, write: Write) -> ReloadAnswer:
-        """Changes the thresholds of a served version of the model `name`; requests that have started keep the
-        former ones.
-
-        Raises:
-            RequestError: As `reload`, `write` and `ModelFolder.set_thresholds`: then nothing changes; 404 if
-                the version is not served.
-        """
-
-        def prepare() -> tuple[StoredModel, FileUpdate]:
-            stable = self.registry.find(name).identity.version
+            if isinstance(change, AliasChange):
+                return self.store.change_aliases(name, stable, change)
             model = self.registry.find(name, change.version)
             return self.store.set_thresholds(model.identity, model.own_thresholds, stable, change)
 

@@ -53,7 +53,7 @@ async def deploy_model(
         if is_new_name:
             answer = await service.reload(row["model"], caller)
         else:
-            answer = await service.change_aliases(row["model"], set_candidate(row["version"]), caller)
+            answer = await service.change_model(row["model"], set_candidate(row["version"]), caller)
     except BaseException:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         raise
