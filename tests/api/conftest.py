@@ -46,6 +46,8 @@ ROOT = Path(__file__).parents[2]
 
 CLASSES = ("good", "scratch", "spot")
 PNG = {"Content-Type": "image/png"}
+PROBLEM = {"type", "title", "status", "detail", "code", "values", "request_id"}
+"""Members of an answer about an error."""
 CREATE_FILE = DatabaseFiles.create
 """Creates an empty SQLite file, as the service does outside of tests."""
 

@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 
 from segdec.images import encode_png
-from tests.api.conftest import PNG
-
-PROBLEM_KEYS = {"type", "title", "status", "detail", "code", "values", "request_id"}
+from tests.api.conftest import PNG, PROBLEM
 
 
 def check(answer, status: int, code: str, words: tuple[str, ...] = ()) -> None:
     body = answer.json()
     assert (answer.status_code, body["code"]) == (status, code), body
     assert answer.headers["Content-Type"] == "application/problem+json"
-    assert set(body) == PROBLEM_KEYS
+    assert set(body) == PROBLEM
     assert body["status"] == status
     assert body["request_id"] == answer.headers["X-Request-ID"]
     assert all(word in body["detail"] for word in words), body["detail"]

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from api.app import create_app
 from api.settings import Settings
 from segdec.images import encode_png
-from tests.api.conftest import PNG, ServiceClient, StubPredictor, part_image
+from tests.api.conftest import PNG, PROBLEM, ServiceClient, StubPredictor, part_image
 from tests.api.malformed_forms import malformed_forms
 from tests.api.malformed_json import malformed_json
 from tests.api.malformed_requests import INFER, MalformedRequest, malformed_requests
@@ -24,7 +24,6 @@ from tests.malformed_images import BOMB, MalformedImage, malformed_images
 from tests.peak_memory import peak_mb, reset_peak
 
 ROOT = Path(__file__).parents[2]
-PROBLEM = {"type", "title", "status", "detail", "code", "values", "request_id"}
 MAX_PROBLEM_BYTES = 10_000
 MAX_GROWTH_MB = 50
 

@@ -18,8 +18,8 @@ from segdec.images import encode_png
 from tests.api.conftest import ROOT
 from tests.api.record.recording_clients import RecordingService
 
-FILES = 60
-KILLS = 8
+FILES = 24
+KILLS = 3
 
 
 def part_of(number):

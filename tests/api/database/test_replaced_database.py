@@ -20,11 +20,6 @@ def tables_are_in_the_log(monkeypatch):
 
 
 @pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "record"
-
-
-@pytest.fixture
 def start(make_app, folder, monkeypatch):
     monkeypatch.setattr("api.record.record.REOPEN_S", 0.0)
     return lambda: ServiceClient(make_app(record="required", record_folder=folder))

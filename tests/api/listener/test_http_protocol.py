@@ -12,12 +12,11 @@ from fastapi import FastAPI
 
 from api.app import create_app
 from api.settings import Settings
-from tests.api.conftest import StubPredictor
+from tests.api.conftest import PROBLEM, StubPredictor
 from tests.api.live_server import served
 
 POST = b"POST /v1/predict HTTP/1.1\r\nHost: test\r\nContent-Type: image/png\r\n"
 LIVE = b"GET /livez HTTP/1.1\r\nHost: test\r\n\r\n"
-PROBLEM = {"type", "title", "status", "detail", "code", "values", "request_id"}
 
 
 class WireResponse(NamedTuple):

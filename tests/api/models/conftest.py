@@ -3,9 +3,19 @@ import pytest
 from api.app import create_app
 from api.settings import Settings
 from tests.api.conftest import ServiceClient
-from tests.api.models.stub_models import StubModels
+from tests.api.models.stub_models import NAME, StubModels
 
 ADMIN = {"X-API-Key": "admin"}
+
+
+def ask(client, what, body=None):
+    words = {} if body is None else {"json": body}
+    return client.post(f"/v1/admin/models/{NAME}/{what}", headers=ADMIN, **words)
+
+
+def served(client):
+    models = client.get("/v1/models").json()["models"]
+    return {model["version"]: model["aliases"] for model in models}
 
 
 @pytest.fixture

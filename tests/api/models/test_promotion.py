@@ -9,13 +9,8 @@ import pytest
 from api.models import aliases, file_update, loader
 from api.models.registry import ModelRegistry
 from tests.api.conftest import PNG
-from tests.api.models.conftest import ADMIN
+from tests.api.models.conftest import ADMIN, ask, served
 from tests.api.models.stub_models import NAME
-
-
-def ask(client, what, body=None):
-    words = {} if body is None else {"json": body}
-    return client.post(f"/v1/admin/models/{NAME}/{what}", headers=ADMIN, **words)
 
 
 def choose(client, version):
@@ -24,11 +19,6 @@ def choose(client, version):
 
 def answering(client, part):
     return client.post("/v1/predict", content=part, headers=PNG).json()["model"]["version"]
-
-
-def served(client):
-    models = client.get("/v1/models").json()["models"]
-    return {model["version"]: model["aliases"] for model in models}
 
 
 # === Changes ===

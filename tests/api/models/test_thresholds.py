@@ -15,7 +15,7 @@ from segdec.artifact import manifest_sha256, open_artifact
 from segdec.artifact.signatures import generate_key_pair, read_private_key, write_signature
 from segdec.errors import ArtifactError
 from tests.api.conftest import PNG, ServiceClient
-from tests.api.models.conftest import ADMIN
+from tests.api.models.conftest import ADMIN, ask
 from tests.api.models.stub_models import NAME
 
 
@@ -26,11 +26,6 @@ def set_thresholds(client, version="1", score=0.9, review=None, **other):
 
 def reset(client, version="1"):
     return set_thresholds(client, version, None, None)
-
-
-def ask(client, what, body=None):
-    words = {} if body is None else {"json": body}
-    return client.post(f"/v1/admin/models/{NAME}/{what}", headers=ADMIN, **words)
 
 
 def decide(client, part, version="1"):

@@ -42,11 +42,6 @@ def find_nothing(predictor):
 
 
 @pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "record"
-
-
-@pytest.fixture
 def make_client(shelf, folder):
     def make(**settings):
         words = {"models": shelf.folder, "batch_sizes": (1,), "record": "required", "record_folder": folder}
