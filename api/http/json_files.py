@@ -47,7 +47,6 @@ def decode_base64(text: str, name: str) -> bytes:
 
 
 def _without_header(text: str) -> str:
-    """Removes the header of a data URI."""
     if text[:5].lower() != "data:":
         return text
     header, _, data = text.partition(",")

@@ -132,7 +132,6 @@ class BackgroundInspector:
 
     @property
     def _is_refused(self) -> bool:
-        """Whether photographs unlike the training are refused."""
         return self._settings.unlike_training == "reject"
 
     def _reserve(

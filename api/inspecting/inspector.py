@@ -211,7 +211,6 @@ class Inspection:
         return inspected, answer
 
     async def _run(self, step: Step, function: Callable[..., T], *arguments: Any) -> T:
-        """Runs one step in an image thread."""
         watched = partial(_run_watched, self._inspector.watchdog, step, function, *arguments)
         return await self._wait(self._inspector.image_threads.submit(watched))
 

@@ -22,7 +22,7 @@ from api.inspecting.shadow.shadowing import Shadowing
 from api.metrics import Metrics
 from api.models.aliases import CANDIDATE, AliasChange
 from api.models.file_update import FileUpdate
-from api.models.loader import LoadTimes, ModelLoader, Write, warm_up
+from api.models.loader import LoadTimes, ModelLoader, warm_up
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.reload_log import log_reload
 from api.models.thresholds import ThresholdChange
@@ -237,25 +237,19 @@ class InspectionService:
             RequestError: As `ModelLoader.change`; 503 while the service starts or stops, or if the audit
                 entry is required and cannot be written.
         """
-        write = self._write_audited(change.action, requested_by)
+        who = requested_by.get("user") or requested_by.get("key", "")
+
+        async def write(update: FileUpdate) -> None:
+            before, after = update.states
+            if before != after:
+                entry = AuditEntry(who, change.action, before, after)
+                await self.recording.change(entry, update.write, update.undo)
 
         async def make(loader: ModelLoader) -> ReloadAnswer:
             await self.recording.check()
             return await loader.change(name, change, write)
 
         return await self._change_models(name, requested_by, change.action, make)
-
-    def _write_audited(self, action: str, requested_by: Mapping[str, str]) -> Write:
-        """Returns a function that writes a changed file together with its audit entry."""
-        who = requested_by.get("user") or requested_by.get("key", "")
-
-        async def write(update: FileUpdate) -> None:
-            before, after = update.states
-            if before != after:
-                entry = AuditEntry(who, action, before, after)
-                await self.recording.change(entry, update.write, update.undo)
-
-        return write
 
     async def _change_models(
         self,

@@ -268,7 +268,6 @@ def _matching(
 def _newest(
     unwritten: Iterable[UninspectedPhotograph], written: Iterable[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """Returns the last uninspected photograph of each station, the newest first."""
     newest: dict[str, Mapping[str, Any]] = {}
     for photograph in (*written, *map(asdict, unwritten)):
         known = newest.setdefault(photograph["station"], photograph)

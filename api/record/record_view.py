@@ -114,7 +114,6 @@ def encode_mask(
 
 
 def _defects(mask: MaskAnswer) -> NDArray[np.uint8]:
-    """Returns 255 for defect pixels of any class."""
     return np.where(unpack_mask(mask) > 0, np.uint8(255), np.uint8(0))
 
 

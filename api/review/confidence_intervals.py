@@ -61,7 +61,6 @@ def _lowest(total: int, size: int, hits: int) -> int:
 
 
 def _is_likely(hits: int, having: int, size: int, total: int) -> bool:
-    """Returns whether P(`hits` or more in the sample) exceeds `TAIL`."""
     if hits * total <= size * having:  # then it exceeds a half: the median is the rounded mean
         return True
     choices = _log_choices(having, hits) + _log_choices(total - having, size - hits)

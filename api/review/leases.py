@@ -149,6 +149,5 @@ def available_ids(skip: Sequence[int], station: str | None, now: datetime) -> Se
 
 
 def _with_picture(connection: Connection, record_ids: Sequence[int]) -> set[int]:
-    """Returns those ids whose pictures are kept."""
     kept = select(inspections.c.id).join_from(inspections, pictures).where(pictures.c.state == "kept")
     return set(connection.execute(kept.where(inspections.c.id.in_(record_ids))).scalars())

@@ -179,7 +179,6 @@ def _notes(strata: Strata, language: Language) -> Iterable[str]:
 
 
 def _description(reason: str, language: Language) -> str:
-    """Returns which parts a sampling reason is about."""
     descriptions = {
         "near": language.translate("called good near the threshold"),
         "chance": language.translate("called good, drawn by chance"),

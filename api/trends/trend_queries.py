@@ -157,7 +157,6 @@ def _sum_stations(connection: Connection, filters: Filters) -> Iterator[StationS
 
 
 def _sum_rows(connection: Connection, filters: Filters) -> PeriodSums:
-    """Sums inspections one by one."""
     times: dict[tuple[datetime, str, str, str], tuple[int, float]] = {}
     stations: dict[tuple[str, str], int] = {}
     with connection.execute(_select_rows(connection, filters), execution_options={"yield_per": ROWS}) as rows:
