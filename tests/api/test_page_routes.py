@@ -17,8 +17,8 @@ FILES = (
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", *FILES])
-def test_pages_may_load_nothing_from_elsewhere(client, path):
-    answer = client.get(path)
+def test_pages_may_load_nothing_from_elsewhere(unchanged, path):
+    answer = unchanged.get(path)
     assert answer.status_code == 200
     policy = answer.headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'self'; img-src 'self' blob: data:;")
@@ -40,8 +40,8 @@ def test_no_page_changes_the_case_of_class_names():
 
 
 @pytest.mark.parametrize("path", ["/static/none.js", "/static/", "/static/%2e%2e/docs/docs.js", "/docs/none"])
-def test_other_files_are_not_found(client, path):
-    answer = client.get(path)
+def test_other_files_are_not_found(unchanged, path):
+    answer = unchanged.get(path)
     assert answer.status_code == 404
     assert answer.json()["code"] == "not_found"
 

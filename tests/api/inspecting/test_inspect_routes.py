@@ -28,6 +28,11 @@ def pictures(folder):
     return sorted(path for path in (folder / "pictures").glob("??/*"))
 
 
+def has_stored_nothing(client):
+    folder = client.app.state.settings.record_folder
+    return rows(folder) == [] and pictures(folder) == []
+
+
 def test_an_inspection_is_answered_like_predict_and_stored(recorder, part, folder):
     answer = inspect(recorder, part, "?station=line3&part_id=A17&metadata=%7B%22shift%22%3A2%7D").json()
     predicted = recorder.post("/v1/predict", content=part, headers=PNG).json()
@@ -86,18 +91,18 @@ def test_station_part_and_metadata_in_the_query_or_the_body(recorder, part, fold
         ("", {"shift": 2}, "shift: Extra inputs are not permitted."),
     ],
 )
-def test_invalid_facts_in_a_json_body_are_rejected(recorder, part, folder, query, body, detail):
+def test_invalid_facts_in_a_json_body_are_rejected(unchanged, part, query, body, detail):
     image = {"b64": base64.b64encode(part).decode()}
-    answer = recorder.post(f"/v1/inspect{query}", json={"image": image, **body})
+    answer = unchanged.post(f"/v1/inspect{query}", json={"image": image, **body})
     assert answer.status_code == 400 and answer.json()["detail"].startswith(detail)
-    assert rows(folder) == []
+    assert has_stored_nothing(unchanged)
 
 
-def test_invalid_facts_in_a_form_are_rejected(recorder, part):
+def test_invalid_facts_in_a_form_are_rejected(unchanged, part):
     for field, detail in (("shift", "The form has"), ("metadata", "form metadata is '{'. Expected a JSON")):
-        answer = recorder.post("/v1/inspect", files={"file": part}, data={field: "{"})
+        answer = unchanged.post("/v1/inspect", files={"file": part}, data={field: "{"})
         assert answer.status_code == 400 and answer.json()["detail"].startswith(detail)
-    assert recorder.post("/v1/predict", files={"file": part}, data={"station": "a"}).status_code == 400
+    assert unchanged.post("/v1/predict", files={"file": part}, data={"station": "a"}).status_code == 400
 
 
 def test_another_station_part_or_picture_is_not_a_repeat(recorder, part):
@@ -140,12 +145,12 @@ def test_the_mask_file_has_the_record_in_its_headers(recorder, part):
         ("part=7", "query: unknown parameter 'part'; did you mean 'part_id'?"),
     ],
 )
-def test_invalid_query_parameters_are_rejected(recorder, part, folder, query, detail):
-    answer = inspect(recorder, part, f"?{query}")
+def test_invalid_query_parameters_are_rejected(unchanged, part, query, detail):
+    answer = inspect(unchanged, part, f"?{query}")
     assert answer.status_code == 400
     assert answer.json()["detail"].startswith(detail)
-    assert inspect(recorder, part[:-20]).status_code == 422
-    assert rows(folder) == [] and pictures(folder) == []
+    assert inspect(unchanged, part[:-20]).status_code == 422
+    assert has_stored_nothing(unchanged)
 
 
 @pytest.mark.parametrize(("key", "status"), [("Ä-1", 200), ("a\x85", 400), ("\u202e", 400)])
@@ -172,12 +177,12 @@ def test_a_record_that_fails_to_open_is_opened_later(make_app, folder, part, mon
 
 
 @pytest.mark.parametrize("number", ["NaN", "-1e999"])
-def test_metadata_with_numbers_that_json_lacks_is_rejected(recorder, part, number):
+def test_metadata_with_numbers_that_json_lacks_is_rejected(unchanged, part, number):
     metadata = f'{{"weight": {number}}}'
     body = f'{{"image": {{"b64": "{base64.b64encode(part).decode()}"}}, "metadata": {metadata}}}'
     for answer in (
-        recorder.post("/v1/inspect", content=body, headers={"Content-Type": "application/json"}),
-        recorder.post("/v1/inspect", files={"file": part}, data={"metadata": metadata}),
-        recorder.post("/v1/inspect", content=part, headers=PNG, params={"metadata": metadata}),
+        unchanged.post("/v1/inspect", content=body, headers={"Content-Type": "application/json"}),
+        unchanged.post("/v1/inspect", files={"file": part}, data={"metadata": metadata}),
+        unchanged.post("/v1/inspect", content=part, headers=PNG, params={"metadata": metadata}),
     ):
         assert answer.status_code == 400 and "metadata" in answer.json()["detail"]
