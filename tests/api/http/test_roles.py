@@ -271,9 +271,9 @@ async def test_body_of_a_request_without_a_key_is_not_read(guarded):
     assert answers[0]["status"] == 401
 
 
-def test_openapi_document_says_which_paths_need_a_key(guarded, make_app):
+def test_openapi_document_says_which_paths_need_a_key(make_app, key_files):
     either = [{"bearer": []}, {"api_key": []}]
-    document = guarded.openapi()
+    document = make_app(**key_files).openapi()
     assert set(document["components"]["securitySchemes"]) == {"bearer", "api_key"}
     assert document["paths"]["/v1/predict"]["post"]["security"] == either
     assert "security" not in document["paths"]["/livez"]["get"]
