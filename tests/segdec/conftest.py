@@ -106,7 +106,7 @@ class StubService:
     async def list_models(self) -> dict[str, Any]:
         manifest = {"network": {"mask_classes": self.mask_classes}, "classes": ["good", "spot"]}
         manifest |= {"input": {"white_level": 4095}, "thresholds": {"score": 0.5}}
-        return {"models": [{**SERVICE_ANSWER["model"], "labels": ["stable"], "manifest": manifest}]}
+        return {"models": [{**SERVICE_ANSWER["model"], "aliases": ["stable"], "manifest": manifest}]}
 
     async def predict(self, request: Request, mask: str, threshold: float = 0.5) -> dict[str, Any]:
         photograph = decode_image(await request.body(), "The request body", white_level=4095)

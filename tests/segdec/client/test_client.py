@@ -21,7 +21,7 @@ ANSWER = SERVICE_ANSWER | {"field_of_a_newer_service": 1}
 DETAIL = "The request body is damaged."
 PROBLEM = {"title": "Bad", "status": 422, "request_id": "9", "code": "corrupt_image", "detail": DETAIL}
 INSPECTED = ANSWER | {"record_id": 12, "repeated": True}
-MODEL = {"name": "parts", "version": "2", "sha256": None, "labels": [], "manifest": {}}
+MODEL = {"name": "parts", "version": "2", "sha256": None, "aliases": [], "manifest": {}}
 TIMES = {"load": 0, "self_test": 0, "warm": 0, "drain": 0}
 RELOADED = {"models": [MODEL], "loaded": ["2"], "kept": [], "removed": ["1"], "timing_ms": TIMES}
 
