@@ -37,13 +37,7 @@ from segdec.runtime.cli import clean_exit, import_tensorflow
 from training.config import ExperimentConfig
 from training.data.subsets import pick_evenly
 from training.photograph_alterations import measure_alterations, measure_blur
-from training.photograph_limits import (
-    FALSE_ALARM_RATE,
-    MAX_ALTERED,
-    Infer,
-    choose_limits,
-    measure_with,
-)
+from training.photograph_limits import FALSE_ALARM_RATE, MAX_ALTERED, Infer, choose_limits, measure_with
 
 Image = NDArray[np.uint8]
 Random = np.random.Generator

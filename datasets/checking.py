@@ -352,9 +352,5 @@ def _contradictions(
                 f"The photograph {item.image_file} ({classes[item.label]}) is the same picture as "
                 f"{other.image_file} ({classes[other.label]}). Keep it in the correct class only."
             )
-            values = {
-                "label": classes[item.label],
-                "other": other.name,
-                "other_label": classes[other.label],
-            }
+            values = {"label": classes[item.label], "other": other.name, "other_label": classes[other.label]}
             yield DataSetIssue(str(item.image_file), text, item.name, Cause("same_picture", values))

@@ -186,9 +186,7 @@ def duplicate_clusters(count: int, pairs: Pairs) -> list[NDArray[np.int64]]:
     return [cluster for cluster in clusters if len(cluster) > 1]
 
 
-def _candidates(
-    thumbnails: Sequence[bytes],
-) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.float32]]]:
+def _candidates(thumbnails: Sequence[bytes]) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.float32]]]:
     """Yields photographs that may have near duplicates, their candidates, and the registered distances."""
     fine = RegistrationGrid(THUMBNAIL_SIDE, THUMBNAIL_SIDE // _MARGIN_SHARE)
     middle = RegistrationGrid(_MIDDLE_SIDE, _MIDDLE_SIDE // _MARGIN_SHARE)
@@ -201,11 +199,7 @@ def _candidates(
             continue
         others = correlated[np.argsort(near, kind="stable")[:_CANDIDATES]]
         pictures = [_cells(thumbnails[other], THUMBNAIL_SIDE) for other in others]
-        yield (
-            index,
-            others,
-            fine.registered_distances(_cells(thumbnails[index], THUMBNAIL_SIDE), pictures),
-        )
+        yield (index, others, fine.registered_distances(_cells(thumbnails[index], THUMBNAIL_SIDE), pictures))
 
 
 def _correlated(thumbnails: Sequence[bytes]) -> Iterator[tuple[int, NDArray[np.int64]]]:

@@ -82,12 +82,7 @@ def units(path):
 def test_data_sets_use_no_network_code():
     """But for `push`, which sends them to a service."""
     modules = {name for path in sources("datasets") for name in units(path) if name.startswith("segdec.")}
-    push = {
-        "segdec.annotation_content",
-        "segdec.client",
-        "segdec.command_line",
-        "segdec.data_set_schemas",
-    }
+    push = {"segdec.annotation_content", "segdec.client", "segdec.command_line", "segdec.data_set_schemas"}
     assert modules <= {"segdec.errors", "segdec.images", "segdec.imaging", "segdec.runtime", *push}
     users = {path.name for path in sources("datasets") if any(map(tuple(push).__contains__, units(path)))}
     assert users == {"__main__.py", "commands.py", "pushing.py"}

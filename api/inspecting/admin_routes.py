@@ -51,8 +51,7 @@ async def reload_model(name: str, request: Request, service: ServiceDep) -> Relo
 
 
 @router.post(
-    "/models/{name}/candidate",
-    responses=document_problems(400, 404, 408, 409, 413, 415, 422, 500, 503),
+    "/models/{name}/candidate", responses=document_problems(400, 404, 408, 409, 413, 415, 422, 500, 503)
 )
 async def choose_candidate(
     choice: Annotated[CandidateChoice, json_body(CandidateChoice, any_type=True)],
@@ -79,8 +78,7 @@ async def roll_back(name: str, request: Request, service: ServiceDep) -> ReloadA
 
 
 @router.post(
-    "/models/{name}/thresholds",
-    responses=document_problems(400, 404, 408, 409, 413, 415, 422, 500, 503),
+    "/models/{name}/thresholds", responses=document_problems(400, 404, 408, 409, 413, 415, 422, 500, 503)
 )
 async def set_thresholds(
     choice: Annotated[ThresholdChoice, json_body(ThresholdChoice, any_type=True)],

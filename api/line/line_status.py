@@ -165,9 +165,7 @@ class LineMonitor:
 
 def _line_inspection(row: RowMapping) -> LineInspection:
     return LineInspection(
-        record_id=row["id"],
-        verdict=verdict_of(row["label"]),
-        **{name: row[name] for name in SHOWN},
+        record_id=row["id"], verdict=verdict_of(row["label"]), **{name: row[name] for name in SHOWN}
     )
 
 

@@ -24,7 +24,5 @@ def read_report(model: ServedModel) -> bytes:
         return read_file(model.folder, manifest, REPORT, MAX_REPORT_BYTES)
     except ArtifactError as error:
         raise RequestError(
-            404,
-            "report_changed",
-            f"The report of {name} was deleted or has changed. Copy the model again.",
+            404, "report_changed", f"The report of {name} was deleted or has changed. Copy the model again."
         ) from error

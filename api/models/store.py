@@ -10,13 +10,7 @@ from api.errors import RequestError
 from api.models.aliases import AliasChange, Aliases, AliasFileUpdate, find_alias_problems, parse_aliases
 from api.models.file_update import read_if_exists
 from api.models.settings import ModelSettings
-from api.models.thresholds import (
-    THRESHOLDS,
-    Overrides,
-    ThresholdChange,
-    ThresholdFileUpdate,
-    parse_overrides,
-)
+from api.models.thresholds import THRESHOLDS, Overrides, ThresholdChange, ThresholdFileUpdate, parse_overrides
 from segdec.artifact import ALIASES, MANIFEST, STABLE, manifest_sha256, open_artifact
 from segdec.config import Thresholds
 from segdec.errors import ArtifactError, ConfigError

@@ -30,8 +30,7 @@ class RecordMetrics:
         self._free = gauge("segdec_record_free_bytes", "Free space for pictures.")
         self.usable = gauge("segdec_record_usable", "1 while inspections can be stored.")
         self._short = gauge(
-            "segdec_record_short",
-            "1 while space is short and deleting pictures would not help.",
+            "segdec_record_short", "1 while space is short and deleting pictures would not help."
         )
         self._distrusted = gauge(
             "segdec_record_clock_distrusted", "1 while no picture expires by age because the clock jumped."

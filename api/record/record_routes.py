@@ -38,10 +38,7 @@ FILE: dict[str, Any] = {
 
 @router.get("", responses=PROBLEMS)
 async def list_records(
-    record: RecordDep,
-    filters: FiltersDep,
-    before: BeforeId = None,
-    limit: PageSize = 50,
+    record: RecordDep, filters: FiltersDep, before: BeforeId = None, limit: PageSize = 50
 ) -> RecordPage:
     """Inspections, the newest first; pass `next_before` of a page to get the next one."""
     return await record.read(record_view.list_page, filters, before, limit)

@@ -31,10 +31,7 @@ class Recording:
     """
 
     def __init__(
-        self,
-        mode: RecordMode,
-        record: "Record | None",
-        settings: "CurrentSettings | None" = None,
+        self, mode: RecordMode, record: "Record | None", settings: "CurrentSettings | None" = None
     ) -> None:
         self.mode, self.record, self.settings = mode, record, settings
 

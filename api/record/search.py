@@ -40,11 +40,7 @@ def list_inspections(
 
 
 def _list_label(
-    connection: Connection,
-    filters: Filters,
-    before: int | None,
-    limit: int,
-    columns: Sequence[Column[Any]],
+    connection: Connection, filters: Filters, before: int | None, limit: int, columns: Sequence[Column[Any]]
 ) -> Sequence[RowMapping]:
     table = inspections.c
     statement = with_pictures(columns).where(*_equal(connection.dialect.name, filters))

@@ -52,16 +52,9 @@ async def list_settings(settings: CurrentSettingsDep) -> SettingList:
     return _describe(settings)
 
 
-@router.put(
-    "/{name}",
-    responses=document_problems(*BODY_PROBLEMS),
-    dependencies=require_role("engineer"),
-)
+@router.put("/{name}", responses=document_problems(*BODY_PROBLEMS), dependencies=require_role("engineer"))
 async def change_setting(
-    sent: Annotated[NewValue, json_body(NewValue)],
-    name: str,
-    request: Request,
-    settings: CurrentSettingsDep,
+    sent: Annotated[NewValue, json_body(NewValue)], name: str, request: Request, settings: CurrentSettingsDep
 ) -> SettingList:
     """Changes a setting for all replicas."""
     await settings.change(name, sent.value, caller_of(request))

@@ -84,11 +84,7 @@ def _heading(document: FPDF, text: str) -> None:
 
 
 def _table(
-    document: FPDF,
-    titles: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    widths: Sequence[float],
-    none: str,
+    document: FPDF, titles: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[float], none: str
 ) -> None:
     """Writes a table, or the text `none` if there are no rows."""
     document.set_font(FONT, size=TEXT_PT)

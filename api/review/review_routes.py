@@ -76,8 +76,7 @@ class SentReview(SentModel):
     label: RequiredName = Field(description="`good`, a defect class of the model, or `unsure`")
     reason: Annotated[str, Field(max_length=MAX_REASON, pattern=TEXT_PATTERN)] | None = None
     reviewer: Name | None = Field(
-        None,
-        description="name of the reviewer, in addition to that of the key; ignored of a logged-in user",
+        None, description="name of the reviewer, in addition to that of the key; ignored of a logged-in user"
     )
     session: Session | None = None
     mask: SentMask | None = Field(None, description="null: not changed")
@@ -91,14 +90,9 @@ def _describe_change(*problems: int) -> dict[str, Any]:
     return {"response_model": InspectionRecord, "responses": answers}
 
 
-@router.post(
-    "/v1/review/next",
-    responses=document_problems(*BODY_PROBLEMS),
-)
+@router.post("/v1/review/next", responses=document_problems(*BODY_PROBLEMS))
 async def next_tasks(
-    asked: Annotated[NextTasks, json_body(NextTasks)],
-    request: Request,
-    record: RecordDep,
+    asked: Annotated[NextTasks, json_body(NextTasks)], request: Request, record: RecordDep
 ) -> ReviewTasks:
     """The next tasks, leased to this session for five minutes."""
     who = _name(request, asked.reviewer) or unknown_person(request)
@@ -108,10 +102,7 @@ async def next_tasks(
     )
 
 
-@router.put(
-    "/v1/records/{record_id}/review",
-    **_describe_change(422, *BODY_PROBLEMS),
-)
+@router.put("/v1/records/{record_id}/review", **_describe_change(422, *BODY_PROBLEMS))
 async def put_review(
     sent: Annotated[SentReview, json_body(SentReview, largest_body)],
     request: Request,

@@ -108,10 +108,7 @@ def _model_of(one: TimeSum) -> str:
 def _groups(rows: Iterable[tuple[str, str, int]]) -> list[TrendGroup]:
     return [
         TrendGroup(
-            name=name,
-            inspected=sum(counts.values()),
-            review=counts["review"],
-            defective=counts["defect"],
+            name=name, inspected=sum(counts.values()), review=counts["review"], defective=counts["defect"]
         )
         for name, counts in _largest((name, verdict_of(label), count) for name, label, count in rows)
     ]

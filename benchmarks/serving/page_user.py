@@ -178,11 +178,7 @@ class PageUser:
 
     def _choose_files(self, selector: str, files: Sequence[tuple[str, bytes]]) -> None:
         sent = [
-            FilePayload(
-                name=name,
-                mimeType=guess_type(name)[0] or "application/octet-stream",
-                buffer=content,
-            )
+            FilePayload(name=name, mimeType=guess_type(name)[0] or "application/octet-stream", buffer=content)
             for name, content in files
         ]
         self._page.locator(selector).set_input_files(sent)

@@ -19,12 +19,7 @@ Floats = NDArray[np.float32]
 Encode = Callable[[Floats], list[tf.Tensor]]
 """RGB images [B, H, W, 3], 0…255 → features of strides 4, 8 and 16."""
 
-SIZES = {
-    "aliens": (256, 368),
-    "capsule": (320, 320),
-    "dagm_class1": (512, 512),
-    "kolektorsdd": (640, 256),
-}
+SIZES = {"aliens": (256, 368), "capsule": (320, 320), "dagm_class1": (512, 512), "kolektorsdd": (640, 256)}
 """Height and width to which the photographs of a set are scaled, px; `DEFAULT_SIZE` for other sets."""
 
 DEFAULT_SIZE = (256, 256)

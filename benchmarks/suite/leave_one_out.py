@@ -60,8 +60,7 @@ def load_precisions(folder: Path) -> Precisions:
 def choose_without(choices: Mapping[str, Precisions], left_out: str) -> str:
     """Returns the choice with the highest mean over all data sets but one; the first of equal ones."""
     return max(
-        choices,
-        key=lambda choice: mean(value for name, value in choices[choice].items() if name != left_out),
+        choices, key=lambda choice: mean(value for name, value in choices[choice].items() if name != left_out)
     )
 
 

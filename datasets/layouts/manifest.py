@@ -96,15 +96,7 @@ def _item(row: ManifestRow, classes: tuple[str, ...]) -> DataSetItem:
     split, fold = SPLIT_WORDS[row.split] if row.split else (None, None)
     values = class_values(classes) if row.class_valued else None
     return DataSetItem(
-        row.name,
-        row.image,
-        row.mask,
-        label,
-        row.group,
-        split,
-        row.supervision,
-        mask_values=values,
-        fold=fold,
+        row.name, row.image, row.mask, label, row.group, split, row.supervision, mask_values=values, fold=fold
     )
 
 

@@ -84,10 +84,7 @@ def compare_pixels(
 
 
 def compare_with(
-    trained: TrainingPhotographs,
-    config: InputConfig,
-    size: tuple[int, int],
-    prepared: NDArray[np.uint8],
+    trained: TrainingPhotographs, config: InputConfig, size: tuple[int, int], prepared: NDArray[np.uint8]
 ) -> PhotographComparison:
     """Compares a photograph of height and width `size`, px, with the photographs `trained`.
 

@@ -295,11 +295,7 @@ def test_the_published_split_is_written_and_the_default_one_is_not(tmp_path, wri
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("maybe good/a\n", "invalid line 'maybe good/a'"),
-        ("", "has no line with a name"),
-    ],
+    ("text", "message"), [("maybe good/a\n", "invalid line 'maybe good/a'"), ("", "has no line with a name")]
 )
 def test_an_invalid_split_file_can_be_ignored(tmp_path, folder_root, text, message, capsys):
     (folder_root / "splits.txt").write_text(text)

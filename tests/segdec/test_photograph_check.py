@@ -152,10 +152,7 @@ def test_alterations_of_other_measures_are_rejected(shifts):
     alteration = {"cause": "darker", "shifts": shifts}
     with pytest.raises(ValidationError, match="does not fit the alterations; export the model again"):
         PhotographLimits(
-            false_alarm_rate=0.001,
-            photographs=20,
-            measures={"brightness": LIMIT},
-            alterations=[alteration],
+            false_alarm_rate=0.001, photographs=20, measures={"brightness": LIMIT}, alterations=[alteration]
         )
 
 

@@ -6,16 +6,7 @@ import numpy as np
 import pytest
 
 from segdec.photograph_check import Alteration, MeasureLimit, PhotographLimits, encode_numbers
-from segdec.photograph_reasons import (
-    BLACK,
-    CAUSES,
-    COLOURS,
-    FLAT,
-    PART,
-    SCENE,
-    WHITE,
-    find_reason,
-)
+from segdec.photograph_reasons import BLACK, CAUSES, COLOURS, FLAT, PART, SCENE, WHITE, find_reason
 
 
 def limit_of(*centre):

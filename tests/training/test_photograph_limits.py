@@ -7,12 +7,7 @@ import pytest
 from segdec.photograph_check import SURFACE, decode_numbers, measure_photograph
 from segdec.photograph_reasons import BLACK, CAUSES, COLOURS, FLAT, PART, SCENE, WHITE, find_reason
 from training.photograph_alterations import measure_alterations, measure_blur
-from training.photograph_limits import (
-    MIN_LIMIT,
-    MIN_PHOTOGRAPHS,
-    choose_limits,
-    extrapolate,
-)
+from training.photograph_limits import MIN_LIMIT, MIN_PHOTOGRAPHS, choose_limits, extrapolate
 
 
 def part(seed, *, light=1.0, channels=3):

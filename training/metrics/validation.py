@@ -115,12 +115,7 @@ class Validator:
 
     def _measure(self, parts: Parts, read: Callable[[DataSetItem], Sample]) -> Validation:
         evaluation = evaluate(
-            parts,
-            read,
-            batch_size=self._batch_size,
-            progress=False,
-            resamples=0,
-            pool=self._pool,
+            parts, read, batch_size=self._batch_size, progress=False, resamples=0, pool=self._pool
         )
         scores = np.array([result.score for result in evaluation.results], np.float64)
         return Validation(collect_scored(evaluation.results), scores, evaluation.mask_scores)

@@ -105,10 +105,7 @@ def _of_100(share: float) -> str:
 
 def _state(point: OperatingPoint) -> str:
     parts: list[str] = []
-    for share, kind, error in (
-        (point.rejected, "good", "rejected"),
-        (point.missed, "defective", "missed"),
-    ):
+    for share, kind, error in ((point.rejected, "good", "rejected"), (point.missed, "defective", "missed")):
         if share is not None:
             interval = f"{'' if parts else '95 % interval '}{_of_100(share.low)} to {_of_100(share.high)}"
             parts.append(f"{_of_100(share.value)} of 100 {kind} parts are {error} ({interval})")

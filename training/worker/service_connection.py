@@ -13,14 +13,7 @@ from segdec.client.connection import connection_options
 from segdec.client.replies import REQUEST_ID, Reply, response_reader
 from segdec.client.retries import RetryPolicy
 from segdec.errors import ServiceError
-from segdec.training_schemas import (
-    HeartbeatAnswer,
-    Lease,
-    LeasedJob,
-    MissingChunks,
-    SentFile,
-    WorkerIdentity,
-)
+from segdec.training_schemas import HeartbeatAnswer, Lease, LeasedJob, MissingChunks, SentFile, WorkerIdentity
 
 TIMEOUT_S = 60.0
 RETRIES = 3

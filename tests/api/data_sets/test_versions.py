@@ -13,13 +13,7 @@ from api.data_sets.definitions import change_data_set
 from api.data_sets.photographs import remove_photograph
 from api.data_sets.version_comparison import compare_versions
 from api.data_sets.version_export import export_version
-from api.data_sets.versions import (
-    find_exported,
-    find_file,
-    list_versions,
-    read_manifest,
-    show_version,
-)
+from api.data_sets.versions import find_exported, find_file, list_versions, read_manifest, show_version
 from api.database.database import write_transaction
 from api.errors import RequestError
 from datasets.loading import load_dataset

@@ -90,8 +90,7 @@ def halve_log(folder):
 
 
 @pytest.mark.parametrize(
-    "damage",
-    [remove, remove_folder, remove_all, put_empty, put_other, truncate, truncate_log, halve_log],
+    "damage", [remove, remove_folder, remove_all, put_empty, put_other, truncate, truncate_log, halve_log]
 )
 def test_nothing_is_acknowledged_after_the_database_was_removed_or_replaced(start, folder, damage):
     with start() as client:

@@ -156,12 +156,7 @@ TABLE = {
     for role, *methods, path in map(str.split, PERMISSIONS.strip().splitlines())
     for method in methods
 }
-KEYS: dict[str, Role] = {
-    "api": "predict",
-    "review": "quality",
-    "admin": "administrator",
-    "train": "train",
-}
+KEYS: dict[str, Role] = {"api": "predict", "review": "quality", "admin": "administrator", "train": "train"}
 REFUSALS = {
     *("missing_key", "not_logged_in", "role_too_low"),
     *("not_predict", "not_review", "not_admin", "not_train"),

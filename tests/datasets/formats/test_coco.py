@@ -196,11 +196,7 @@ def test_file_of_another_machine_with_repeated_ids(write_set, tmp_path, write_pi
         write_set([annotation(8, 1, SQUARE, id=1), annotation(1, 1, SQUARE, id=1)], images=images)
     )
     assert dataset.problems == dataset.dropped == ()
-    assert [dataset.classes[item.label] for item in dataset.items] == [
-        "scratch",
-        "scratch",
-        *["good"] * 4,
-    ]
+    assert [dataset.classes[item.label] for item in dataset.items] == ["scratch", "scratch", *["good"] * 4]
 
 
 def test_polygon_over_the_edge_is_cut_off_and_reported(write_set):

@@ -10,14 +10,7 @@ import keras
 
 from segdec.config import NetworkConfig
 from segdec.network.network import build_network, feature_inputs
-from segdec.network.surface_memory import (
-    NEAREST,
-    PATCHES,
-    POSITIONS,
-    Deviation,
-    NearestPatch,
-    build_memory,
-)
+from segdec.network.surface_memory import NEAREST, PATCHES, POSITIONS, Deviation, NearestPatch, build_memory
 
 ENGINES = ("openvino", "tensorflow", "tensorflow-bfloat16", "openvino-int8")
 

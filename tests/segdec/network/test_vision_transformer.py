@@ -7,10 +7,7 @@ from segdec.config import InputConfig, ModelConfig, NetworkConfig
 
 keras = pytest.importorskip("keras")
 
-from segdec.network.vision_transformer import (  # noqa: E402
-    PositionEmbedding,
-    build_vision_transformer,
-)
+from segdec.network.vision_transformer import PositionEmbedding, build_vision_transformer  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
@@ -37,8 +34,7 @@ HEAD = {"preset": "mobilenet", "adapter_width": 8, "feature_width": 8, "decision
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("engine", "memory"),
-    [("openvino", 50), ("tensorflow-bfloat16", 0), ("openvino-int8", 50)],
+    ("engine", "memory"), [("openvino", 50), ("tensorflow-bfloat16", 0), ("openvino-int8", 50)]
 )
 def test_exports_give_the_results_of_the_network(tiny_transformer, tmp_path, engine, memory):
     """At sides that need padding; the engines with reduced precision within a tenth of the deviation.

@@ -120,8 +120,7 @@ def test_index_of_shards_needs_little_memory(load, tmp_path):
     (tmp_path / "all.tfrecord").write_bytes(bytes(count))
     shards = (PackedShard(name="all.tfrecord", bytes=count),)
     write_index(
-        str(tmp_path),
-        ShardIndex(("good", "defect"), shards, ItemTable.from_items(map(packed, range(count)))),
+        str(tmp_path), ShardIndex(("good", "defect"), shards, ItemTable.from_items(map(packed, range(count))))
     )
     config = load(*from_shards(str(tmp_path)))
     config = config.model_copy(update={"data": config.data.model_copy(update={"splits": None})})

@@ -152,8 +152,7 @@ def test_needed_time_counts_encoded_photographs_and_the_cost_of_a_step():
 
 
 @pytest.mark.parametrize(
-    ("forward_s", "left_s", "expected"),
-    [(0.1, 600, 10), (0.001, 600, 20), (10.0, 600, 1), (0.1, -1, 1)],
+    ("forward_s", "left_s", "expected"), [(0.1, 600, 10), (0.001, 600, 20), (10.0, 600, 1), (0.1, -1, 1)]
 )
 def test_validations_take_a_tenth_of_the_time(forward_s, left_s, expected):
     interval = validation_interval(forward_s, validated=60 - DRAWING_COST, left_s=left_s)

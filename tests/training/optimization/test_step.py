@@ -6,12 +6,7 @@ from tests.marks import slow_case
 tf = pytest.importorskip("tensorflow")
 
 from segdec.network.network import build_network  # noqa: E402
-from tests.training.optimization.single_stage import (  # noqa: E402
-    Training,
-    changed_paths,
-    make_batches,
-    stage_config,
-)
+from tests.training.optimization.single_stage import Training, changed_paths, make_batches, stage_config  # noqa: E402
 from training.distribution.strategies import choose_strategy  # noqa: E402
 from training.optimization.ema import WeightEMA  # noqa: E402
 from training.optimization.loss_scale import LossScale  # noqa: E402

@@ -56,10 +56,7 @@ def test_a_job_is_trained_and_its_model_uploaded(service, work, tmp_path):
     assert shown["reason"] is None
     assert (shown["state"], shown["worker"], shown["checkpoint"]) == ("done", "gpu-1", None)
     assert shown["outcome"]["metrics"] == {"average_precision": 0.5}
-    assert (steps_of(service, job_id), outputs(service, job_id)) == (
-        [1, 2, 3, 4, 5],
-        ["begins after step 0"],
-    )
+    assert (steps_of(service, job_id), outputs(service, job_id)) == ([1, 2, 3, 4, 5], ["begins after step 0"])
     assert steps_of(service, job_id, "val") == [2, 4]
     assert service.get(f"{JOBS}/{job_id}/report").text == "<p>A report"
     assert list((tmp_path / "worker" / "jobs").iterdir()) == []
