@@ -111,6 +111,7 @@ def check_kubernetes(resource: Any) -> None:
         kubernetes_validate.validate(resource, version, strict=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overlay", FINISHED)
 def test_overlays_patch_the_base_to_valid_resources(overlay: str) -> None:
     resources = rendered(overlay)
@@ -187,6 +188,7 @@ def test_a_replica_that_hangs_is_replaced_and_one_that_stops_has_time_to_finish(
     assert pod["terminationGracePeriodSeconds"] > sum(drain_s) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "schema"),
     [

@@ -38,6 +38,7 @@ def wheel(tmp_path_factory):
     return zipfile.ZipFile(next(out.glob("*.whl")))
 
 
+@pytest.mark.slow
 def test_wheel_holds_segdec_with_its_command_and_needs_four_packages(wheel):
     names = wheel.namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"segdec"}

@@ -41,6 +41,7 @@ def test_push_sends_and_repeats(tmp_path, url, capsys):
     assert {one["name"]: one["split"] for one in page["photographs"]} == splits
 
 
+@pytest.mark.slow
 def test_push_adds_the_split_of_photographs_that_were_sent_without_one(tmp_path, url, capsys):
     write_toy(tmp_path / "own", 18, size=32)
     (tmp_path / "key").write_text(KEY)

@@ -33,6 +33,7 @@ def data(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_table_has_the_clicks_with_chosen_and_with_served_constants(data, monkeypatch, capsys):
     # With a threshold of 9 no pixel is likely to be a defect, so that more clicks are needed.
     constant = Constant(segmenter, "THRESHOLD", (9.0, segmenter.THRESHOLD))

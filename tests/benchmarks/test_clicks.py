@@ -61,6 +61,7 @@ def test_grabcut_finds_a_contrasting_disc_at_the_size_of_the_photograph():
     assert np.count_nonzero(mask & truth) / np.count_nonzero(mask | truth) > 0.9
 
 
+@pytest.mark.slow
 def test_the_table_with_sam_is_written_between_the_markers(tmp_path, capsys):
     write_toy(tmp_path / "toy", 18)
     files, page = write_sam(tmp_path / "sam"), tmp_path / "page.md"

@@ -32,6 +32,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_artifact_and_plain_conversion_return_the_same_logits(folder):
     images = workload.photographs(2, 64, 48)
     np.save(folder / workload.IMAGES, images)

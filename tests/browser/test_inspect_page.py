@@ -512,7 +512,9 @@ def test_page_fits_a_phone(open_page, service):
 
 
 def test_api_pages_need_no_internet(visit, service):
-    page = visit(service.address).open("docs")
+    user = visit(service.address)
+    page = user.open("docs")
     page.locator(".opblock-summary-path[data-path='/v1/predict']").click()
     expect(page.get_by_role("button", name="Try it out")).to_be_visible()
     expect(page.locator(".errors-wrapper")).to_have_count(0)  # where it names what it cannot read
+    assert user.rejections == []

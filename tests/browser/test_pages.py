@@ -9,7 +9,6 @@ from tests.browser.conftest import SIZES, part_image, serving
 
 PATHS = {
     "": "main",
-    "docs": ".opblock",
     "line": "#defects img",
     "parts": "tbody tr",
     "parts/1": "#word",

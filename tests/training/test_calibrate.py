@@ -215,6 +215,7 @@ def test_a_run_that_another_process_holds_keeps_its_limits(run):
     assert result_of(run) == before
 
 
+@pytest.mark.slow
 def test_limits_chosen_anew_are_kept_when_the_training_starts_again(run, tiny_experiment, capsys):
     list(calibrate_run(run, ThresholdConfig(miss_cost=1000.0)))
     chosen, weights = result_of(run), (run / "network.weights.h5").read_bytes()

@@ -25,6 +25,7 @@ def present(monkeypatch, tmp_path):
     return make
 
 
+@pytest.mark.slow
 def test_each_line_has_cost_weights_licence_and_place(present, tmp_path):
     present("mobilenet")
     _, mobilenet, lite, *_ = encoders.describe_encoders(["mobilenet", "efficientnet_lite0"])

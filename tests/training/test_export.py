@@ -81,6 +81,7 @@ def test_sample_is_the_clearest_defect_or_the_first_image(predictor, levels, lab
     assert sample is images[str(chosen)]
 
 
+@pytest.mark.slow
 def test_missing_images_are_replaced_by_noise_in_the_self_test(finished_run, tmp_path, capsys):
     run = Path(shutil.copytree(finished_run, tmp_path / "run"))
     config = run / "config.toml"

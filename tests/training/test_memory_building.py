@@ -152,6 +152,7 @@ def test_each_fold_needs_a_photograph(network):
         build(network, [image] * 3, [0, 0, 1])
 
 
+@pytest.mark.slow
 def test_without_a_fold_its_photographs_are_unknown(network):
     """Photographs are nearer to the whole memory than to that without their fold."""
     random = np.random.default_rng(1)
@@ -164,6 +165,7 @@ def test_without_a_fold_its_photographs_are_unknown(network):
     assert np.std(own, ddof=1) == pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("height", "copies"), [(64, 3), (40, 1)])
 def test_rotated_copies_that_keep_the_size_are_remembered(network, height, copies):
     random = np.random.default_rng(1)
@@ -290,6 +292,7 @@ def test_int8_keeps_the_memory_in_float(beside_heads):
     assert nearest in kept and len(kept) < len(model.get_ops())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [slow_case("tensorflow"), "openvino"])
 def test_engines_agree_with_the_network(network, engine, tmp_path):
     pytest.importorskip(engine)

@@ -72,6 +72,7 @@ class Stopping(ScheduleControl):
             signal.raise_signal(signal.SIGINT)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_writes_its_best_weights(config):
     trainer = Trainer(config, control=Stopping(4))
     with pytest.raises(RunInterruptedError) as stopped:

@@ -66,7 +66,7 @@ def test_what_is_said_about_a_photograph_is_in_german():
 # === Errors ===
 
 MODULES = header, integrity, preprocessing
-TEXTS = {"EXPECTED": header.EXPECTED, "found": "32 bits, or signed or float values,", "size": "5 × 5 = 25"}
+TEXTS = {"EXPECTED": header.EXPECTED, "values": "32 bits, or signed or float values,", "size": "5 × 5 = 25"}
 """Parts of sentences by their expressions; others are numbers or names, for which "5" stands."""
 
 

@@ -35,6 +35,7 @@ def shared_handler():
     logger.removeHandler(handler)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "engine", "normalizations"),
     [

@@ -28,6 +28,7 @@ def check_same(folder: Path, other: Path) -> None:
     assert {name for name in one if one[name] != two[name]} == set()
 
 
+@pytest.mark.slow
 def test_export_again_is_the_same(wide_network, wide_config, exported, tmp_path):
     """The other export may be that of another process. OpenVINO converts such an export."""
     from segdec.export.model_export import write_engine

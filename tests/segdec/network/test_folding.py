@@ -60,6 +60,7 @@ def test_pixels_are_scaled_by_the_first_kernel(monkeypatch):
     check_folded(build_trained("other_pixels", 1))
 
 
+@pytest.mark.slow
 def test_folded_encoder_equals_the_trained_one(trained):
     """At padded sides; see also `test_exports_of_all_encoders_pass_the_check_and_equal_the_network`."""
     check_folded(trained)

@@ -58,6 +58,7 @@ def network(tiny_encoder):
     return network
 
 
+@pytest.mark.slow
 def test_the_logits_of_the_heads_are_averaged(network):
     """At first the memory changes nothing."""
     outputs, heads = network(IMAGES, training=False), network.segment(IMAGES, training=False)

@@ -91,6 +91,7 @@ def check_flipped_features(features, image, encode):
     assert all(value.dtype == np.float16 for value in features.values())
 
 
+@pytest.mark.slow
 def test_features_are_flipped_wherever_they_are_stored(config, data, make, network, tmp_path):
     """Their targets are those of the images."""
     kept, on_disk, computed_anew = (

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from segdec.config import NetworkConfig
+from tests.marks import slow_case
 from training.config import ExperimentConfig, LossConfig, StageConfig, StagesConfig, TargetConfig
 
 tf = pytest.importorskip("tensorflow")
@@ -59,7 +60,7 @@ def expected_segmentation(network, positive_weight):
     return losses[0] if factor == 1 else np.mean(losses, axis=0)
 
 
-@pytest.mark.parametrize(("weighting", "factor"), [("uniform", 3.0), ("distance", 1.0)])
+@pytest.mark.parametrize(("weighting", "factor"), [slow_case("uniform", 3.0), ("distance", 1.0)])
 def test_a_refined_mask_is_trained_at_both_sizes(network, weighting, factor):
     """Where the weights of the pixels hold the weight of defects, the entropy has none."""
     target = TargetConfig(positive_weight=3.0, weighting=weighting)

@@ -16,6 +16,7 @@ import pytest
 from segdec.encoders import ENCODERS
 from segdec.errors import ConfigError
 from segdec.runtime.files import folder_lock
+from tests.marks import slow_case
 from training.config import ExperimentConfig
 
 keras = pytest.importorskip("keras")
@@ -82,7 +83,7 @@ def write_legacy(model, path):
             group.attrs["weight_names"] = [name.encode() for name in names]
 
 
-@pytest.mark.parametrize("last", ["conv_pw_7_relu", "conv_pw_13_relu"])
+@pytest.mark.parametrize("last", ["conv_pw_7_relu", slow_case("conv_pw_13_relu")])
 def test_a_file_of_the_used_layers_or_more_is_read(configure, application, tiny_encoder, tmp_path, last):
     """The origin is recorded."""
     used = keras.Model(application.input, application.get_layer(last).output)

@@ -116,6 +116,7 @@ def transform(tensors, image):
     return [tokens[1:].reshape(height, width, -1) for tokens in maps]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("archive", [True, False])
 def test_a_state_dict_gives_the_maps_of_the_description(row, tensors, tmp_path, archive):
     path = tmp_path / "small.pth"

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from segdec.errors import RunError
 from segdec.network.network import build_network
+from tests.marks import slow_case
 from training.config import ExperimentConfig, StageConfig, StagesConfig
 from training.optimization.ema import WeightEMA
 from training.optimization.train_state import TrainState
@@ -91,7 +92,11 @@ def flip(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("file", "damage"),
-    [("state.index", cut), ("state.data-00000-of-00001", flip), ("state.data-00000-of-00001", Path.unlink)],
+    [
+        slow_case("state.index", cut),
+        ("state.data-00000-of-00001", flip),
+        slow_case("state.data-00000-of-00001", Path.unlink),
+    ],
 )
 def test_damaged_checkpoint_is_reported_and_the_previous_one_used(tmp_path, parts, capsys, file, damage):
     state = make_state(tmp_path, parts)

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.marks import slow_case
 from training.run.lock import lock_folder
 
 pytest.importorskip("tensorflow")
@@ -50,7 +51,7 @@ def contents(folder):
     return {path: path.stat().st_mtime_ns for path in folder.path.rglob("*")}
 
 
-@pytest.mark.parametrize("flags", [[], ["--fresh"]])
+@pytest.mark.parametrize("flags", [[], slow_case(["--fresh"])])
 def test_a_second_process_is_refused(tiny_experiment, tmp_path, folder, holder, flags, capsys):
     before = contents(folder)
     with pytest.raises(SystemExit) as left:
