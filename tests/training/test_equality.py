@@ -13,11 +13,10 @@ from training.distribution.launch import make_clusters
 STRATEGIES = {
     "single": ("single", "cpu:1"),
     "mirrored": ("mirrored", "cpu:2"),
-    "mirrored-4": ("mirrored", "cpu:4"),
     "central-storage": ("central-storage", "cpu:2"),
     "multi-worker": ("multi-worker", "cpu:1"),
 }
-CASES = [("none", "mirrored-4"), ("none", "central-storage"), ("none", "multi-worker"), ("all", "mirrored")]
+CASES = [("none", "mirrored"), ("none", "central-storage"), ("none", "multi-worker"), ("all", "mirrored")]
 """What is trained of a pretrained encoder (see the worker), and strategy.
 
 For parts of a step, frozen encoders and features see `optimization/test_step` and
