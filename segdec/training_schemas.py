@@ -18,7 +18,7 @@ SettingText = Annotated[
 ]
 
 
-ADDRESS = r"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}$"
+ADDRESS_PATTERN = r"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}$"
 """`host:port`."""
 
 
@@ -32,7 +32,7 @@ class WorkerIdentity(BaseModel):
     machine: dict[SettingText, Annotated[str, Field(max_length=200)]] = Field(
         {}, max_length=20, description="system, processors, GPUs"
     )
-    address: Annotated[str, Field(max_length=260, pattern=ADDRESS)] | None = Field(
+    address: Annotated[str, Field(max_length=260, pattern=ADDRESS_PATTERN)] | None = Field(
         None, description="`host:port` at which other workers reach its trainings; null: no joint jobs"
     )
 

@@ -15,7 +15,7 @@ from api.training.tables import proposal_orders, training_jobs, training_members
 
 table = training_jobs.c
 NO_JOB = {"job": None, "rank": None}
-PARSED = ("settings", "progress", "checkpoint", "outcome", "used")
+JSON_COLUMNS = ("settings", "progress", "checkpoint", "outcome", "used")
 
 
 def show_job(connection: Connection, job_id: int, now: datetime) -> TrainingJob:
@@ -60,7 +60,7 @@ def _count_waiting(connection: Connection, row: RowMapping, now: datetime) -> in
 
 def _make_job(connection: Connection, row: RowMapping, now: datetime) -> TrainingJob:
     until = row["leased_until"]
-    parsed = {name: row[name] and json.loads(row[name]) for name in PARSED}
+    parsed = {name: row[name] and json.loads(row[name]) for name in JSON_COLUMNS}
     others = {
         "data_set": row["data_set_id"],
         "waiting": _count_waiting(connection, row, now),
