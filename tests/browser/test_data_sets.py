@@ -146,6 +146,7 @@ def test_folder_is_packed_and_its_labels_are_read(visit, service, create, tmp_pa
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)
     page = visit(service.address).open(f"datasets?id={number}")
+    expect(page.locator("#summary")).to_have_text("No photographs.")
     page.locator("#folder").set_input_files(tmp_path / "parts")
     expect(page.locator("#imports")).to_contain_text("Done, 8 added, 8 labelled")
     assert photographs(service, number)["good/00000"] == "good"
