@@ -94,16 +94,12 @@ def tiny_encoder_weights(tmp_path_factory, tensorflow_devices) -> Path:  # noqa:
     return path
 
 
-@pytest.fixture(scope="module")
-def shared_application(tiny_encoder, tiny_encoder_weights) -> Iterator[None]:  # noqa: ARG001
-    """Builds the network whose layers the tiny encoder copies once for a module, which takes a second."""
-    from segdec.network import encoder
-
-    build = encoder.load_application
-    shared = build(tiny.TINY)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(encoder, "load_application", lambda row: shared if row == tiny.TINY else build(row))
-        yield
+@pytest.fixture(scope="session")
+def tiny_mobilenet(tmp_path_factory, tiny_encoder, tensorflow_devices) -> tuple[str, Path]:  # noqa: ARG001
+    """Name and weights file of an encoder whose features differ for different surfaces."""
+    path = tmp_path_factory.mktemp("encoder") / "mobilenet.weights.h5"
+    tiny.write_weights(path, tiny.DEEPER)
+    return tiny.DEEPER, path
 
 
 @pytest.fixture(scope="session")

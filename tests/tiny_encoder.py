@@ -1,4 +1,4 @@
-"""An encoder of a few thousand weights, which takes the place of the pretrained ones in tests."""
+"""Encoders of a few thousand weights, which take the place of the pretrained ones in tests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,25 +9,39 @@ import numpy as np
 
 from segdec.encoders import ENCODERS
 
-NAME, TRANSFORMER = "tiny", "tiny_transformer"
+NAME, DEEPER, TRANSFORMER = "tiny", "tiny_mobilenet", "tiny_transformer"
 MOBILENET = ENCODERS["mobilenet"]
 TINY = replace(
     MOBILENET,
-    layers={**MOBILENET.layers, 16: "conv_pw_7_relu"},
-    weights_file="mobilenet_tiny_no_top.h5",
-    receptive_field=91,
-    arguments={"alpha": 0.0625},
+    application="TinyNet",
+    layers={stride: f"conv_pw_{stride}_relu" for stride in (2, 4, 8, 16)},
+    weights_file="tiny_no_top.h5",
+    receptive_field=31,
+    arguments={"width": 4},
 )
-"""A MobileNet with two channels where the published one has 32, cut after seven blocks of eleven."""
+"""A MobileNet of four blocks, one for each stride, with 4 channels after the first where that has 32."""
 
-TINY_TRANSFORMER = replace(
-    ENCODERS["dinov2_small"], arguments={"width": 32, "depth": 2, "heads": 2, "grid": 5}, sha256="0" * 64
-)
+ROWS = {
+    NAME: TINY,
+    DEEPER: replace(
+        MOBILENET,
+        layers={**MOBILENET.layers, 16: "conv_pw_7_relu"},
+        receptive_field=91,
+        arguments={"alpha": 0.0625},
+    ),
+    TRANSFORMER: replace(
+        ENCODERS["dinov2_small"], arguments={"width": 32, "depth": 2, "heads": 2, "grid": 5}, sha256="0" * 64
+    ),
+}
+"""All of them. Features of `DEEPER` differ for different surfaces; building it takes twice as long."""
 
 
 def register() -> None:
     """Makes them encoders, in this process."""
-    ENCODERS.update({NAME: TINY, TRANSFORMER: TINY_TRANSFORMER})
+    import keras
+
+    ENCODERS.update(ROWS)
+    setattr(keras.applications, TINY.application, build_tiny)
 
 
 @contextmanager
@@ -37,11 +51,34 @@ def registered() -> Iterator[str]:
     try:
         yield NAME
     finally:
-        del ENCODERS[NAME], ENCODERS[TRANSFORMER]
+        for name in ROWS:
+            del ENCODERS[name]
 
 
-def write_weights(path: Path) -> None:
-    """Writes a weights file (`.weights.h5`) of all of it, as Keras does.
+def build_tiny(*, include_top: bool, weights: Path | None, input_shape: tuple[int | None, ...], width: int):
+    """Builds [B, H, W, 3] → [B, ⌈H/32⌉, ⌈W/32⌉, 16 `width`], with the arguments of `keras.applications`."""
+    import keras
+    from keras import layers
+
+    def convolved(kind, name, x, *arguments, **more):
+        x = kind(*arguments, padding="same", use_bias=False, name=name, **more)(x)
+        x = layers.BatchNormalization(name=f"{name}_bn")(x)
+        return layers.ReLU(6.0, name=f"{name}_relu")(x)
+
+    assert not include_top
+    image = keras.Input(input_shape, name="image")
+    x = convolved(layers.Conv2D, "conv_pw_2", image, width, 3, strides=2)
+    for place, stride in enumerate((4, 8, 16, 32), start=1):
+        x = convolved(layers.DepthwiseConv2D, f"conv_dw_{stride}", x, 3, strides=2)
+        x = convolved(layers.Conv2D, f"conv_pw_{stride}", x, width * 2**place, 1)
+    network = keras.Model(image, x, name="tiny")
+    if weights:
+        network.load_weights(weights)
+    return network
+
+
+def write_weights(path: Path, name: str = NAME) -> None:
+    """Writes a weights file (`.weights.h5`) of a whole encoder, as Keras does.
 
     The weights are seeded, and the moving statistics those of noise, so that its features carry signals.
     """
@@ -50,7 +87,7 @@ def write_weights(path: Path) -> None:
     from segdec.network.encoder import load_application
 
     keras.utils.set_random_seed(11)
-    random, application = np.random.default_rng(11), load_application(TINY)
+    random, application = np.random.default_rng(11), load_application(ROWS[name])
     for layer in application.layers:
         if isinstance(layer, keras.layers.BatchNormalization):
             layer.gamma.assign(random.uniform(0.5, 1.5, layer.gamma.shape))

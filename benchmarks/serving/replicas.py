@@ -47,7 +47,7 @@ events {{ worker_connections 1024; }}
 http {{
     log_format attempts escape=json
         '{{"path": "$uri", "replicas": "$upstream_addr", "statuses": "$upstream_status",'
-        ' "connected": "$upstream_connect_time"}}';
+        ' "connected": "$upstream_connect_time", "completed": "$request_completion"}}';
     access_log {folder}/attempts.jsonl attempts;
     client_body_temp_path {folder}/body;
     proxy_temp_path {folder}/proxy;
@@ -185,13 +185,19 @@ def balance(folder: Path, ports: tuple[int, int], directive: str) -> ServerProce
 
 
 def read_attempts(log: Path) -> list[list[Attempt]]:
-    """Reads the attempts of each photograph from the log of `MAIN`."""
+    """Reads the attempts of each photograph from the log of `MAIN`.
+
+    An answer that the end of its replica cut short has the status 502, as one that had not begun.
+    """
     photographs = []
     for line in map(json.loads, log.read_text(encoding="utf-8").splitlines()):
         if line["path"] == "/v1/predict":
             fields = (re.split(BETWEEN, line[key]) for key in ("replicas", "statuses", "connected"))
             tried = zip(*fields, strict=True)
-            photographs.append([Attempt(name, int(status), at != "-") for name, status, at in tried])
+            attempts = [Attempt(name, int(status), at != "-") for name, status, at in tried]
+            if not line["completed"]:
+                attempts[-1] = attempts[-1]._replace(status=502)
+            photographs.append(attempts)
     return photographs
 
 

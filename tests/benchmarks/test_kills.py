@@ -113,9 +113,10 @@ def test_joint_trainings_without_a_model_are_counted(capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("tensorflow_devices")
 def test_nothing_is_lost_when_programs_are_killed(tmp_path, capsys, monkeypatch):
     pytest.importorskip("tensorflow")
-    monkeypatch.setattr(joint_kills, "MINUTES", 0.3)  # a few steps
+    monkeypatch.setattr(joint_kills, "MINUTES", 0.05)  # a few steps
     numbers = ["--photographs", "6", "--kills", "2", "--joint-kills", "chief"]
     assert kills.main(["--folder", str(tmp_path / "new"), *numbers]) == 0
     printed = capsys.readouterr().out

@@ -12,7 +12,7 @@ from training.data.feature_cache import FeatureCache
 from training.data.run_data import DRY_RUN_PHOTOGRAPHS
 from training.dry_run import RunEstimate, StageEstimate
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices", "shared_application")
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from training.run.records import ENCODERS_FILE
 from training.schedule_control import ScheduleControl
 from training.trainer import Trainer
 
-pytestmark = [pytest.mark.usefixtures("tensorflow_devices", "shared_application"), pytest.mark.slow]
+pytestmark = [pytest.mark.usefixtures("tensorflow_devices"), pytest.mark.slow]
 
 
 JOINT_ALONE = ("--stages.segment.steps", "0", "--stages.decision.steps", "0")
@@ -54,7 +54,7 @@ def test_the_encoder_ends_as_it_began(run, tiny_encoder, tiny_encoder_weights, r
     began, network = load_application(ENCODERS[tiny_encoder]), run.network()
     began.load_weights(tiny_encoder_weights)
     layers = [layer for layer in network.backbone.layers if layer.weights]
-    assert len(layers) == 2 * (1 + 2 * 7)  # the first convolution, two in each block; each is normalised
+    assert len(layers) == 2 * (1 + 2 * 3)  # the first convolution, two in each block; each is normalised
     for layer in layers:
         expected = began.get_layer(layer.name).get_weights()
         for ours, theirs in zip(layer.get_weights(), expected, strict=True):

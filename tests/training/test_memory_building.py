@@ -32,7 +32,7 @@ from training.photograph_limits import choose_limits, measure_with
 from training.trainer import Trainer
 
 LOAD_APPLICATION = encoder.load_application
-pytestmark = pytest.mark.usefixtures("tensorflow_devices", "shared_application")
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 
 def test_the_coreset_takes_the_farthest_patch_each_time():
@@ -107,10 +107,11 @@ def build(network, images, labels=None, *, rotate=False):
 
 
 @pytest.fixture(scope="module")
-def network(tiny_encoder, tiny_encoder_weights):
-    network = build_network(NetworkConfig(preset="mobilenet", encoder=tiny_encoder, heads=0, memory=200))
-    application = load_application(ENCODER_ROWS[tiny_encoder])
-    application.load_weights(tiny_encoder_weights)
+def network(tiny_mobilenet):
+    encoder, weights = tiny_mobilenet
+    network = build_network(NetworkConfig(preset="mobilenet", encoder=encoder, heads=0, memory=200))
+    application = load_application(ENCODER_ROWS[encoder])
+    application.load_weights(weights)
     for layer in network.backbone.layers:
         if layer.weights:
             layer.set_weights(application.get_layer(layer.name).get_weights())

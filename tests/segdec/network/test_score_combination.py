@@ -14,7 +14,7 @@ from segdec.network.network import build_network
 from segdec.network.score_combination import Evidence, ScoreCombination
 from tests.segdec.network.trained_encoder import HEAD
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices", "shared_application")
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 
 @pytest.mark.parametrize("decided", [[1.0, 4], [3, 7, -2]])

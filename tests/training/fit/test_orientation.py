@@ -14,7 +14,7 @@ pytest.importorskip("tensorflow")
 from training.fit.orientation import detect_orientation
 from training.optimization.pretrained import load_each_once
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices", "shared_application")
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def photograph(random, degrees, height):
     ],
 )
 def test_orientation_follows_from_distances_to_rotated_copies(
-    degrees, height, orientation, tiny_encoder, tiny_encoder_weights, load_weights, tmp_path
+    degrees, height, orientation, tiny_mobilenet, load_weights, tmp_path
 ):
     random = np.random.default_rng(1)
     directions = random.permutation(np.resize(degrees, 24))
@@ -53,6 +53,7 @@ def test_orientation_follows_from_distances_to_rotated_copies(
         )
         for number in range(24)
     ]
-    network = {"preset": "mobilenet", "encoder": tiny_encoder, "heads": 0, "memory": 50}
-    config = ExperimentConfig(encoder_weights=str(tiny_encoder_weights), network=network)
+    encoder, weights = tiny_mobilenet
+    network = {"preset": "mobilenet", "encoder": encoder, "heads": 0, "memory": 50}
+    config = ExperimentConfig(encoder_weights=str(weights), network=network)
     assert detect_orientation(config, ("good", "defect"), items, load_weights) is orientation

@@ -27,7 +27,7 @@ from training.optimization.pretrained import build_initial_network, load_each_on
 
 ROOT = Path(__file__).parents[3]
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices", "shared_application")
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def write_legacy(model, path):
             group.attrs["weight_names"] = [name.encode() for name in names]
 
 
-@pytest.mark.parametrize("last", ["conv_pw_7_relu", slow_case("conv_pw_13_relu")])
+@pytest.mark.parametrize("last", ["conv_pw_16_relu", slow_case("conv_pw_32_relu")])
 def test_a_file_of_the_used_layers_or_more_is_read(configure, application, tiny_encoder, tmp_path, last):
     """The origin is recorded."""
     used = keras.Model(application.input, application.get_layer(last).output)
@@ -110,7 +110,7 @@ def without_an_array(path, application):
 
 def too_short(path, application):
     """Cut before the features of stride 16: the rest would stay as it was drawn."""
-    keras.Model(application.input, application.get_layer("conv_pw_5_relu").output).save_weights(path)
+    keras.Model(application.input, application.get_layer("conv_pw_8_relu").output).save_weights(path)
 
 
 def of_a_deeper_network(path, application):
@@ -126,7 +126,7 @@ def of_a_deeper_network_by_keras_2(path, application):
 
 
 def of_a_wider_network(path, _):
-    load_application(replace(ENCODERS["tiny"], arguments={"alpha": 0.125})).save_weights(path)
+    load_application(replace(ENCODERS["tiny"], arguments={"width": 8})).save_weights(path)
 
 
 def truncated(path, application):
@@ -158,18 +158,14 @@ def not_finite(path, application):
             "e.weights.h5",
             "{misfit}it contains pixels [2, 3], which this network does not",
         ),
-        (
-            of_a_deeper_network,
-            "e.weights.h5",
-            "{misfit}it contains layers/conv2d_14/vars/0 [1, 1, 64, 3], wh",
-        ),
+        (of_a_deeper_network, "e.weights.h5", "{misfit}it contains layers/conv2d_5/vars/0 [1, 1, 64, 3], wh"),
         (of_a_deeper_network_by_keras_2, "e.h5", "{misfit}it cannot be read (Layer count mismatch"),
         (
             of_a_wider_network,
             "e.weights.h5",
-            "{misfit}layers/batch_normalization/vars/0 is [4], expected [2]. ",
+            "{misfit}layers/batch_normalization/vars/0 is [8], expected [4]. ",
         ),
-        (without_an_array, "e.weights.h5", "{misfit}it lacks layers/batch_normalization_2/vars/3 [4]. Exp"),
+        (without_an_array, "e.weights.h5", "{misfit}it lacks layers/batch_normalization_2/vars/3 [8]. Exp"),
         (too_short, "e.weights.h5", "{misfit}it lacks layers/"),
         (not_finite, "e.weights.h5", "{misfit}it contains values that are not finite"),
     ],
@@ -182,7 +178,7 @@ def test_other_files_are_rejected(configure, application, blank, tmp_path, monke
     with pytest.raises(ConfigError, match=re.escape(f"encoder_weights = '{path}' {problem}")) as failure:
         load_pretrained(configure(path))
     assert "\n" not in str(failure.value)
-    assert "MobileNet without its top" in str(failure.value)
+    assert "TinyNet without its top" in str(failure.value)
 
 
 # === ImageNet ===
