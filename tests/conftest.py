@@ -19,6 +19,8 @@ from tests import tiny_encoder as tiny
 # What the training commands set for themselves: runs of the same seed are compared across processes, and on
 # processors without AVX-512 TensorFlow would leave oneDNN out where it is only imported.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+# With tiny networks, several threads only wait for each other.
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 # The tests need neither a reserved space of 64 MB for each record, nor a disk of which a tenth is free.
 RECORD_VARIABLES = {"SEGDEC_RECORD_RESERVED_MB": "0.1", "SEGDEC_RECORD_FREE_SHARE": "0"}
 os.environ.update(RECORD_VARIABLES)
@@ -87,7 +89,7 @@ def tiny_transformer(tiny_encoder) -> str:  # noqa: ARG001
 
 
 @pytest.fixture(scope="session")
-def tiny_encoder_weights(tmp_path_factory, tensorflow_devices) -> Path:  # noqa: ARG001
+def tiny_encoder_weights(tmp_path_factory, tiny_encoder, tensorflow_devices) -> Path:  # noqa: ARG001
     """Weights file of the tiny encoder, as Keras writes one."""
     path = tmp_path_factory.mktemp("encoder") / "tiny.weights.h5"
     tiny.write_weights(path)
