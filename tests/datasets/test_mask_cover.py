@@ -1,8 +1,12 @@
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import pytest
 
 from datasets.annotations.combined_mask import CombinedMask
+from datasets.annotations.drawn_mask import DrawnMask
+from datasets.annotations.shapes import Box
 from datasets.checking import check_dataset
 from datasets.loading import load_dataset
 from datasets.mask_cover import check_mask_cover
@@ -44,6 +48,13 @@ def test_one_large_defect_is_a_warning(folder_root):
     cv2.imwrite(str(folder_root / "masks/dent/c.png"), np.full((12, 20), 255, np.uint8))
     (warning,) = check_mask_cover(check_dataset(load_dataset("folder", folder_root)), decided=False)
     assert "more than 50% of their photograph: 1 (dent/c)" in warning
+
+
+def test_a_large_drawn_mask_is_not_taken_for_an_inverted_one(folder_root):
+    dataset = load_dataset("folder", folder_root)
+    drawn = DrawnMask("line 1", 12, 20, (Box(0, 0, 20, 12),))
+    items = [replace(item, mask_file=drawn) if item.label else item for item in dataset.items]
+    assert check_mask_cover(check_dataset(dataset.with_items(items)), decided=False) == []
 
 
 def test_an_empty_inverted_mask_marks_everything(inverted_root):

@@ -133,6 +133,10 @@ def test_true_colour_is_converted_when_allowed() -> None:
     assert prepare_image(pixels, InputConfig(convert_color=True), 1)[0, 0, 0] == 76  # 0.299 · 255
 
 
+def test_grey_is_copied_to_the_channels_of_the_network() -> None:
+    np.testing.assert_array_equal(prepare_image(image(8, 8), NATIVE, 3), image(8, 8).repeat(3, axis=2))
+
+
 def test_wrong_channel_count_is_rejected() -> None:
     with pytest.raises(ImageError, match=r"4 channels. Expected 1") as caught:
         prepare_image(image(8, 8, 4), NATIVE, 1)
