@@ -95,3 +95,14 @@ def write_weights(path: Path, name: str = NAME) -> None:
             layer.momentum = 0.0  # the moving statistics become those of the next batch
     application(random.uniform(-1, 1, (4, 64, 64, 3)).astype(np.float32), training=True)
     application.save_weights(path)
+
+
+def load_encoder(network, path: Path) -> None:
+    """Loads the encoder of a network from a file of `write_weights`."""
+    from segdec.network.encoder import load_application
+
+    application = load_application(ENCODERS[network.config.encoder])
+    application.load_weights(path)
+    for layer in network.backbone.layers:
+        if layer.weights:
+            layer.set_weights(application.get_layer(layer.name).get_weights())

@@ -15,23 +15,20 @@ import keras
 import tensorflow as tf
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
-from segdec.encoders import ENCODERS as ENCODER_ROWS
 from segdec.engines import ENGINES
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.export.model_export import check_parity, full_precision, write_engine
-from segdec.network import encoder
-from segdec.network.encoder import load_application
 from segdec.network.folding import fold_network
 from segdec.network.network import build_network
 from segdec.photograph_check import SURFACE
 from segdec.photograph_reasons import PART, find_reason
 from tests.marks import slow_case
+from tests.tiny_encoder import load_encoder
 from training.evaluate import evaluate_run
 from training.memory_building import BORDER, USUAL_LOG_ODDS, build_memory, choose_coreset
 from training.photograph_limits import choose_limits, measure_with
 from training.trainer import Trainer
 
-LOAD_APPLICATION = encoder.load_application
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 
@@ -110,11 +107,7 @@ def build(network, images, labels=None, *, rotate=False):
 def network(tiny_mobilenet):
     encoder, weights = tiny_mobilenet
     network = build_network(NetworkConfig(preset="mobilenet", encoder=encoder, heads=0, memory=200))
-    application = load_application(ENCODER_ROWS[encoder])
-    application.load_weights(weights)
-    for layer in network.backbone.layers:
-        if layer.weights:
-            layer.set_weights(application.get_layer(layer.name).get_weights())
+    load_encoder(network, weights)
     return network
 
 
@@ -259,9 +252,7 @@ def beside_heads(tiny_encoder):
     """A network with two heads and a memory of random patches, whose seed also gives those of its encoder."""
     keras.utils.set_random_seed(3)
     config = NetworkConfig(preset="mobilenet", encoder=tiny_encoder, heads=2, memory=20)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(encoder, "load_application", LOAD_APPLICATION)
-        network = build_network(config)
+    network = build_network(config)
     network.combination.set_combination(np.array([0.5, 0.25, 0.125]), 0.75)
     return network
 

@@ -9,10 +9,9 @@ import cv2
 import keras
 
 from segdec.config import NetworkConfig
-from segdec.encoders import ENCODERS
-from segdec.network.encoder import load_application
 from segdec.network.network import build_network, feature_inputs
 from segdec.network.surface_memory import NEAREST, PATCHES, POSITIONS, Deviation, NearestPatch, build_memory
+from tests.tiny_encoder import load_encoder
 
 ENGINES = ("openvino", "tensorflow", "tensorflow-bfloat16", "openvino-int8")
 
@@ -93,10 +92,7 @@ def test_each_engine_gives_the_results_of_the_network(tiny_encoder, tiny_encoder
     keras.utils.set_random_seed(4)
     fields = {"encoder": tiny_encoder, "heads": 2, "memory": 30, "adapter_width": 8, "feature_width": 8}
     network, size = build_network(NetworkConfig(preset="mobilenet", **fields)), (48, 72)
-    application = load_application(ENCODERS[tiny_encoder], tiny_encoder_weights)
-    for layer in network.backbone.layers:
-        if layer.weights:
-            layer.set_weights(application.get_layer(layer.name).get_weights())
+    load_encoder(network, tiny_encoder_weights)
     random = np.random.default_rng(5)
     images = random.integers(0, 256, (4, *size, 1), dtype=np.uint8)
     images = np.sort(images, axis=1)  # patches that differ more than noise
