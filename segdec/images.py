@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import cv2
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from segdec.errors import ImageError
 from segdec.imaging import header, jpeg_scans, png_chunks, tiff_directory
 from segdec.imaging.decoders import Decoded, decode_picture, upright
+from segdec.imaging.further_pictures import has_further_pictures
 from segdec.imaging.header import EXPECTED, FORMATS, check_channels, check_depth, open_header
 from segdec.imaging.integrity import CHECKED_FORMATS, Integrity, reject_webp
 from segdec.imaging.mask_values import class_values, defect_values
@@ -19,6 +20,9 @@ from segdec.imaging.tiff_directory import Tag, read_orientation
 from segdec.imaging.tiff_samples import check_samples
 from segdec.imaging.white_level import to_8_bits
 from segdec.runtime.files import write_bytes_atomic
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"})
 """Suffixes of photographs in a folder. The type itself is detected from the content."""
@@ -35,6 +39,8 @@ DEFAULT_MAX_SIDE = 2**16
 BLANK_PALETTE = "all colours of the file's palette are the same, so the picture is one area; save it again"
 """A warning about a photograph."""
 
+SEVERAL_PICTURES = "the file has several pictures; the first one was used"
+"""A warning about a photograph."""
 
 PIXELS = "pixels"
 """Format of a photograph that did not come from a file."""
@@ -59,17 +65,41 @@ class Photograph:
         format: `png`, `jpeg`, `bmp`, `tiff` or `webp`, detected from the content; or `pixels`.
         bit_depth: Bits per channel in the file, at most 16.
         warnings: Changes to the picture that users may not expect, for example a rotation.
+        orientation: The EXIF orientation of the file, 1 to 8, which was applied.
     """
 
     pixels: NDArray[np.uint8]
     format: str
     bit_depth: int
     warnings: tuple[str, ...] = ()
+    orientation: int = 1
 
     @property
     def integrity(self) -> Integrity:
         """`checked` if checksums in the file have shown that it is unchanged."""
         return "checked" if self.format in CHECKED_FORMATS else "unchecked"
+
+
+@dataclass(frozen=True)
+class ImageHeader:
+    """What an image file states about its first picture.
+
+    Attributes:
+        height: Pixels, as stored.
+        width: Pixels, as stored.
+        orientation: EXIF orientation, 1 to 8.
+        has_further_pictures: Whether the file has other pictures than the first one.
+    """
+
+    height: int
+    width: int
+    orientation: int
+    has_further_pictures: bool
+
+    @property
+    def upright_size(self) -> tuple[int, int]:
+        """Height and width of the upright picture, px."""
+        return (self.width, self.height) if self.orientation >= 5 else (self.height, self.width)
 
 
 def decode_image(
@@ -111,7 +141,8 @@ def decode_image(
     else:
         pixels, doubts = to_8_bits(values.astype(np.uint16, copy=False), white_level, name)
     warnings = *file.warnings, *doubts
-    return Photograph(upright(pixels, file.orientation), file.format, file.bit_depth, warnings)
+    rotated = upright(pixels, file.orientation)
+    return Photograph(rotated, file.format, file.bit_depth, warnings, file.header.orientation)
 
 
 def decode_mask(
@@ -159,14 +190,16 @@ def read_image(
     )
 
 
+def read_header(data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> ImageHeader:
+    """Reads the header of an image file in memory without decoding its pixels; raises as `decode_image`."""
+    data, is_animated = _checked(data, name, max_pixels)
+    with open_header(data, name, max_pixels, DEFAULT_MAX_SIDE) as picture:
+        return _describe(picture, data, is_animated=is_animated)
+
+
 def read_size(path: Path, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> tuple[int, int]:
     """Reads height and width, px, of the upright picture in `path` without decoding its pixels."""
-    data, name = read_file(path), str(path)
-    data, _ = _checked(data, name, max_pixels)
-    with open_header(data, name, max_pixels, DEFAULT_MAX_SIDE) as picture:
-        sides = picture.height, picture.width  # for TIFF already upright
-        turned = read_orientation(picture.info.get("exif", b"")) >= 5
-    return sides[::-1] if turned else sides
+    return read_header(read_file(path), str(path), max_pixels=max_pixels).upright_size
 
 
 def read_mask(path: Path, *, threshold: int = 0, max_pixels: int = DEFAULT_MAX_PIXELS) -> NDArray[np.uint8]:
@@ -226,40 +259,55 @@ def encode_png(image: NDArray[np.uint8]) -> bytes:
 
 @dataclass(frozen=True)
 class _File:
-    """A decoded file: its picture, not yet rotated by the EXIF `orientation`; others as in `Photograph`."""
+    """A decoded file: `picture` is still to be rotated by `orientation`; others as in `Photograph`."""
 
     picture: Decoded
     orientation: int
     format: str
     bit_depth: int
     warnings: tuple[str, ...]
+    header: ImageHeader
 
 
 def _decode(
     data: bytes, name: str, max_pixels: int, max_side: int, check_size: CheckSize | None = None
 ) -> _File:
-    data, animated = _checked(data, name, max_pixels)
-    with open_header(data, name, max_pixels, max_side) as header:
-        bit_depth = check_depth(header, data, name)
-        check_channels(header, bit_depth, name)
+    data, is_animated = _checked(data, name, max_pixels)
+    with open_header(data, name, max_pixels, max_side) as picture:
+        bit_depth = check_depth(picture, data, name)
+        check_channels(picture, bit_depth, name)
         if check_size is not None:
-            check_size(header.height, header.width)
-        kind = FORMATS[str(header.format)]
-        # Only EXIF counts, as in image viewers, not text or XMP. Pillow rotates TIFF itself.
-        orientation = read_orientation(header.info.get("exif", b""))
-        turned = orientation != 1 or getattr(header, "tag_v2", {}).get(Tag.ORIENTATION, 1) in range(2, 9)
-        animated = animated or getattr(header, "is_animated", False)
-        picture = decode_picture(header, kind, bit_depth, data, name)
+            check_size(picture.height, picture.width)
+        kind = FORMATS[str(picture.format)]
+        described = _describe(picture, data, is_animated=is_animated)
+        orientation = _read_exif_orientation(picture)
+        decoded = decode_picture(picture, kind, bit_depth, data, name)
     warnings = []
-    if turned:
+    if described.orientation != 1:
         warnings.append("the picture was rotated to its EXIF orientation")
-    if animated:
-        warnings.append("the file has several pictures; the first one was used")
-    if picture.is_transparent:
+    if described.has_further_pictures:
+        warnings.append(SEVERAL_PICTURES)
+    if decoded.is_transparent:
         warnings.append("the picture has transparent pixels; its alpha was dropped")
-    if picture.is_palette_blank:
+    if decoded.is_palette_blank:
         warnings.append(BLANK_PALETTE)
-    return _File(picture, orientation, kind, bit_depth, tuple(warnings))
+    return _File(decoded, orientation, kind, bit_depth, tuple(warnings), described)
+
+
+def _describe(picture: "Picture", data: bytes, *, is_animated: bool) -> ImageHeader:
+    """The header of an open file; `is_animated`: whether it is an animated PNG."""
+    height, width, orientation = picture.height, picture.width, _read_exif_orientation(picture)
+    tag = getattr(picture, "tag_v2", {}).get(Tag.ORIENTATION, 1)
+    if tag in range(2, 9):  # Pillow rotates TIFF itself, and gives the upright size
+        orientation = int(tag)
+        height, width = (width, height) if orientation >= 5 else (height, width)
+    has_further = is_animated or has_further_pictures(picture, data)
+    return ImageHeader(height, width, orientation, has_further)
+
+
+def _read_exif_orientation(picture: "Picture") -> int:
+    """Only EXIF counts, as in image viewers, not text or XMP."""
+    return read_orientation(picture.info.get("exif", b""))
 
 
 def _checked(data: bytes, name: str, max_pixels: int) -> tuple[bytes, bool]:

@@ -97,6 +97,18 @@ def check_scans(data: bytes, name: str) -> None:
         raise incomplete(f"{name}, a JPEG file, ends before its last scan: {what}", truncated=True)
 
 
+def read_size(data: bytes) -> tuple[int, int] | None:
+    """Returns width and height of a JPEG, px, from its first frame; None if it cannot be read."""
+    if not data.startswith(SIGNATURE):
+        return None
+    try:
+        frames = (content for marker, content in _segments(data, "") if marker in {*FRAMES, *OTHER_FRAMES})
+        frame = next(frames, b"")
+    except ImageError:
+        return None
+    return (int.from_bytes(frame[3:5]), int.from_bytes(frame[1:3])) if len(frame) >= 5 else None
+
+
 def _segments(data: bytes, name: str) -> Iterator[tuple[int, bytes]]:
     """Yields marker and content of each segment; skips the coded pixels after a scan header."""
     place, marker, number = 2, 0, 0

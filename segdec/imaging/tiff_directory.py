@@ -20,6 +20,9 @@ MAX_VALUES = 2**17
 MAX_METADATA_VALUES = 2**14
 """Values in a metadata directory; a camera writes some hundreds."""
 
+MAX_DIRECTORIES = 100
+"""Directories of pages that are read."""
+
 METADATA_DIRECTORIES = (34665, 34853, 40965)
 """EXIF, GPS, interoperability."""
 
@@ -149,6 +152,22 @@ def numbers(tags: Tags, tag: int, name: str, default: tuple[int, ...] = ()) -> t
     if not all(isinstance(value, int) for value in values) or (tag in tags and not values):
         raise _rejected(name, f"has no integer in its tag {tag}", "one; save it again")
     return values
+
+
+def directories(data: bytes) -> Iterator[int]:
+    """Yields the start of the directory of each page, of at most `MAX_DIRECTORIES`."""
+    order, big = "<" if data[:2] == b"II" else ">", b"+" in data[2:4]
+    head, number, entry_bytes, place = ("Q", "Q", 20, 8) if big else ("L", "H", 12, 4)
+    try:
+        for _ in range(MAX_DIRECTORIES):
+            (start,) = struct.unpack_from(order + head, data, place)
+            if not start:
+                return
+            (count,) = struct.unpack_from(order + number, data, start)
+            yield start
+            place = start + struct.calcsize(number) + count * entry_bytes
+    except (struct.error, OverflowError):
+        return
 
 
 def entries(data: bytes, start: int | None = None) -> Iterator[Entry]:

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from PIL import Image, PngImagePlugin
 
 from segdec.errors import ImageError, MissingExtraError
-from segdec.images import decode_image, read_image, read_mask, read_size, write_png
+from segdec.images import (
+    SEVERAL_PICTURES,
+    decode_image,
+    read_header,
+    read_image,
+    read_mask,
+    read_size,
+    write_png,
+)
 from segdec.imaging.png_chunks import essential_chunks
 from tests.image_files import chunk, encode, png, png_16, tiff
 
@@ -56,10 +64,54 @@ def test_palette_becomes_its_colours() -> None:
     np.testing.assert_array_equal(decode_image(encode(pixels, "PNG", "P"), "part").pixels, pixels)
 
 
-def test_further_pictures_are_a_warning() -> None:
-    second = Image.fromarray(texture(1).squeeze())
-    data = encode(texture(1), "TIFF", save_all=True, append_images=[second])
-    assert "several pictures" in decode_image(data, "part").warnings[0]
+def with_second(kind: str, size: tuple[int, int] = (56, 40), subfile: int = 0) -> bytes:
+    """A file with a second picture of this width and height."""
+    second = Image.fromarray(255 - texture(1).squeeze()).resize(size)
+    second.encoderinfo = {"tiffinfo": {254: subfile}}
+    return encode(texture(1), kind, save_all=True, append_images=[second], lossless=True)
+
+
+@pytest.mark.parametrize("size", [(56, 40), (20, 40), (29, 21)])
+@pytest.mark.parametrize("kind", ["TIFF", "MPO"])
+def test_further_pictures_are_a_warning(kind: str, size: tuple[int, int]) -> None:
+    data = with_second(kind, size)
+    assert decode_image(data, "part").warnings == (SEVERAL_PICTURES,)
+    assert read_header(data, "part").has_further_pictures
+
+
+@pytest.mark.parametrize("kind", ["PNG", "WEBP"])
+def test_an_animation_is_a_warning(kind: str) -> None:
+    assert decode_image(with_second(kind), "part", accept_webp=True).warnings == (SEVERAL_PICTURES,)
+
+
+def typed_second(mpo: bytes, kind: int) -> bytes:
+    """The MPO file `mpo` with another type of its second picture."""
+    first_bytes = mpo.index(b"\xff\xd8\xff", 2)
+    entries = mpo.index(struct.pack("<LL", 0x030000, first_bytes))
+    return mpo[: entries + 16] + struct.pack("<L", kind) + mpo[entries + 20 :]
+
+
+def test_a_smaller_copy_or_a_mask_is_no_further_picture() -> None:
+    """As cameras, scanners and phones write them: a preview, a transparency mask, a gain map."""
+    files = [with_second("TIFF", subfile=flag) for flag in (1, 4)]
+    files += [with_second(kind, size) for kind in ("TIFF", "MPO") for size in ((28, 20), (16, 12))]
+    files.append(typed_second(with_second("MPO"), 0x010002))
+    assert [decode_image(file, "part").warnings for file in files] == [()] * len(files)
+
+
+def test_only_readable_pictures_are_further_ones() -> None:
+    tiff, mpo = with_second("TIFF"), with_second("MPO")
+    loop = tiff[:-4] + tiff[4:8]  # the second page names the first one as the next
+    cut = mpo[: mpo.index(b"\xff\xd8\xff", 2) + 2]
+    assert decode_image(cut, "part").warnings == ()
+    assert decode_image(loop, "part").warnings == (SEVERAL_PICTURES,)
+    flagged = with_second("TIFF", subfile=1)
+    start = struct.unpack_from("<L", flagged, 4)[0]
+    count = struct.unpack_from("<H", flagged, start)[0]
+    place = struct.unpack_from("<L", flagged, start + 2 + 12 * count)[0]
+    end = place + 2 + 12 * struct.unpack_from("<H", flagged, place)[0]
+    endless = flagged[:end] + struct.pack("<L", place) + flagged[end + 4 :]
+    assert decode_image(endless, "part").warnings == ()
 
 
 # === Orientation ===
