@@ -19,6 +19,8 @@ NAMES = f"layout: {', '.join(LAYOUTS)}; or {commands.AUTO}, which detects it"
 SPLITS = "split file, replaces the split of the layout"
 INVERT_MASKS = "mask files are white where the photograph is good; see data.invert_masks"
 
+STRICT = "shapes that cannot be used, and files with several pictures, are problems of their photographs"
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command given by `arguments`; exits with 2 after an error that the user can correct."""
@@ -72,8 +74,10 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     add("--mask-threshold", type=int, choices=range(255), metavar="N", help=threshold)
     add("--invert-masks", action=argparse.BooleanOptionalAction, help=INVERT_MASKS)
     annotator = "which of several annotations of one photograph counts: any, all, latest, or an annotator"
+    rotation = "annotations were drawn on photographs without their EXIF rotation"
+    add("--annotations-before-rotation", action=argparse.BooleanOptionalAction, help=rotation)
     add("--annotator", metavar="NAME", help=annotator)
-    add("--strict", action="store_true", help="shapes that cannot be used are problems of their photographs")
+    add("--strict", action="store_true", help=STRICT)
     limit = "limit on height × width of a photograph; see data.max_pixels (default: %(default)s)"
     add("--max-pixels", type=parse_pixel_limit, default=DEFAULT_MAX_PIXELS, metavar="N", help=limit)
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.computed_mask import ComputedMask, source_files
+from datasets.exif_rotation import Evidence
 from datasets.file_systems import is_url
 from datasets.near_duplicates import THUMBNAIL_BYTES
 from datasets.sample import DataSetItem
@@ -20,7 +21,7 @@ from datasets.shard_file import ShardFile
 from segdec.images import ImageFile
 from segdec.runtime.files import write_bytes_atomic
 
-VERSION = 5
+VERSION = 6
 """Raise it with every change of the checks: older results are then ignored."""
 
 MIN_FILE_AGE_S = 2.0
@@ -44,6 +45,8 @@ _ROW = np.dtype(
         ("small", "u1", THUMBNAIL_BYTES),
         ("bit_depth", "u1"),
         ("blank", "?"),
+        ("several_pictures", "?"),
+        ("rotation", "u1"),
     ]
 )
 
@@ -60,6 +63,8 @@ class CheckResult(NamedTuple):
         thumbnail: From `datasets.near_duplicates.normalized_thumbnail`.
         bit_depth: Bits per channel of the photograph's file.
         blank: Whether all colours of its palette are the same.
+        several_pictures: Whether the photograph's file or a mask file has several pictures.
+        rotation: What shows whether the annotation was drawn before the EXIF rotation.
     """
 
     shape: tuple[int, int, int]
@@ -70,6 +75,8 @@ class CheckResult(NamedTuple):
     thumbnail: bytes
     bit_depth: int
     blank: bool
+    several_pictures: bool
+    rotation: Evidence
 
 
 class FileState(NamedTuple):
@@ -104,7 +111,7 @@ class CheckCache:
 
     def state(self, item: DataSetItem) -> FileState | None:
         """Returns the state of the item's files, or None if one is missing."""
-        terms = [item.name, item.label > 0, item.supervision, item.mask_threshold]
+        terms = [item.name, item.label > 0, item.supervision, item.mask_threshold, item.drawn_on]
         if item.mask_values is not None:
             terms.append(item.mask_values)
         if isinstance(item.mask_file, ComputedMask):
@@ -144,6 +151,7 @@ class CheckCache:
         row["pixels"] = _from_hex(facts.pixels)
         row["masked"], row["webp"] = len(facts.digests) == 2, facts.webp
         row["bit_depth"], row["blank"] = facts.bit_depth, facts.blank
+        row["several_pictures"], row["rotation"] = facts.several_pictures, facts.rotation
         row["small"] = np.frombuffer(facts.thumbnail, np.uint8)
         row["files"][: len(facts.digests)] = list(map(_from_hex, facts.digests))
         self._new[state.key] = row.tobytes()
@@ -192,7 +200,8 @@ def _check_result(row: Any) -> CheckResult:
     defect_px, pixels = int(row["defect_px"]), row["pixels"].tobytes().hex()
     small = row["small"].tobytes()
     webp, bit_depth, blank = bool(row["webp"]), int(row["bit_depth"]), bool(row["blank"])
-    return CheckResult((height, width, channels), digests, defect_px, pixels, webp, small, bit_depth, blank)
+    rest = webp, small, bit_depth, blank, bool(row["several_pictures"]), Evidence(int(row["rotation"]))
+    return CheckResult((height, width, channels), digests, defect_px, pixels, *rest)
 
 
 def _from_hex(digest: str) -> NDArray[np.uint8]:

@@ -13,15 +13,25 @@ from typing import TypeVar, overload
 
 import numpy as np
 
+from datasets.annotations.computed_mask import ComputedMask, source_files
 from datasets.causes import Cause, CodedDatasetError, cause_of
 from datasets.check_cache import SAVE_INTERVAL, CheckCache, CheckResult
+from datasets.exif_rotation import Evidence, describe_rotation, find_evidence
 from datasets.mask_threshold import UnclearMaskError, advise
 from datasets.near_duplicates import normalized_thumbnail
 from datasets.problems import describe_causes, list_names
 from datasets.reading import Files, content_digest, decode, read_files
+from datasets.reading_options import BEFORE_ROTATION
 from datasets.sample import Dataset, DataSetIssue, DataSetItem, LazyItems, Sample
 from segdec.errors import MissingExtraError, SegdecError
-from segdec.images import BLANK_PALETTE, DEFAULT_MAX_PIXELS
+from segdec.images import (
+    BLANK_PALETTE,
+    DEFAULT_MAX_PIXELS,
+    SEVERAL_PICTURES,
+    ImageHeader,
+    read_file,
+    read_header,
+)
 from segdec.imaging.integrity import is_webp
 
 ANY_WHITE_LEVEL = 65535
@@ -49,6 +59,8 @@ class CheckedPhotograph:
         thumbnail: From `datasets.near_duplicates.normalized_thumbnail`; None if the file was not read.
         bit_depth: Bits per channel of the file; None if it was not read.
         blank: Whether all colours of its palette are the same.
+        several_pictures: Whether its file or a mask file has several pictures.
+        rotation: What shows whether its annotation was drawn before its EXIF rotation.
     """
 
     item: DataSetItem
@@ -61,6 +73,8 @@ class CheckedPhotograph:
     thumbnail: bytes | None = None
     bit_depth: int | None = None
     blank: bool = False
+    several_pictures: bool = False
+    rotation: Evidence = Evidence.NOT_NEEDED
 
 
 @dataclass(frozen=True)
@@ -119,6 +133,7 @@ def check_dataset(
     examine: Examine | None = None,
     trusted: Trusted | None = None,
     known: CheckCache | None = None,
+    strict: bool = False,
 ) -> CheckedDataset:
     """Reads every photograph and mask once, in parallel.
 
@@ -133,11 +148,12 @@ def check_dataset(
         trusted: Returns whether packed photographs of this shape need not be read, because they were
             checked when packed. Raises the same errors as `examine`.
         known: Cache of earlier results. New results are added and saved, also after an interruption.
+        strict: Turn files with several pictures into problems.
 
     Raises:
         MissingExtraError: If a package that reads the files is not installed.
     """
-    check = _ItemCheck(white_level, max_pixels, examine, trusted, known)
+    check = _ItemCheck(white_level, max_pixels, examine, trusted, known, strict)
     if isinstance(dataset.items, LazyItems) and all(map(check.trusts, dataset.items.shapes())):
         unread = UnreadPhotographs(dataset.items)
         if not list(_contradictions(dataset.classes, unread)):
@@ -179,6 +195,15 @@ def describe_risks(checked: CheckedDataset) -> list[str]:
             f"{list_names(flat)} show one colour and nothing else. Remove them if the lens was covered, the "
             "lamp off or the file saved wrongly: a model that learns them calls such photographs good."
         )
+    if several := [photograph.item.name for photograph in checked.photographs if photograph.several_pictures]:
+        dropped.append(
+            f"{list_names(several)}: the file of the photograph or of its mask has several pictures; the "
+            "first one is used. Save the picture to use as a file of its own; --strict (python -m training "
+            "run: --data.strict true) makes these files problems."
+        )
+    sized_before = [each.name for each in checked.dataset.problems if BEFORE_ROTATION in each.text]
+    rotation = {photograph.item.name: photograph.rotation for photograph in checked.photographs}
+    dropped += describe_rotation(rotation, sized_before)
     webp = [photograph.item.name for photograph in checked.photographs if photograph.webp]
     if not webp:
         return dropped
@@ -235,12 +260,19 @@ class _ItemCheck:
     examine: Examine | None
     trusted: Trusted | None
     known: CheckCache | None
+    strict: bool
 
     def __call__(self, item: DataSetItem) -> CheckedPhotograph | DataSetIssue:
         try:
             if item.digests and self.trusts(item.shape):
                 return _unread(item)
             result = self._read(item)
+            if self.strict and result.several_pictures:
+                raise CodedDatasetError(
+                    f"The file of the photograph {item.image_file}, or of its mask, has several pictures. "
+                    "Expected one: save the picture to use as a file of its own.",
+                    Cause("several_pictures"),
+                )
         except MissingExtraError:
             raise
         except UnclearMaskError as error:
@@ -258,6 +290,8 @@ class _ItemCheck:
             result.thumbnail,
             result.bit_depth,
             result.blank,
+            result.several_pictures,
+            result.rotation,
         )
 
     def trusts(self, shape: tuple[int, int, int] | None) -> bool:
@@ -293,8 +327,20 @@ class _ItemCheck:
         pixels, thumbnail = content_digest(sample), normalized_thumbnail(sample.image)
         shape, webp = (height, width, channels), is_webp(files.photograph)
         blank = BLANK_PALETTE in sample.warnings
-        rest = defect_px, pixels, webp, thumbnail, sample.bit_depth, blank
-        return CheckResult(shape, files.digests(), *rest)
+        masks = self._mask_headers(item, files)
+        several = SEVERAL_PICTURES in sample.warnings or any(mask.has_further_pictures for mask in masks)
+        is_rotated = any(mask.orientation != 1 for mask in masks)  # as its photograph
+        rotation = Evidence.NOT_NEEDED if is_rotated else find_evidence(item, sample)
+        rest = webp, thumbnail, sample.bit_depth, blank, several, rotation
+        return CheckResult(shape, files.digests(), defect_px, pixels, *rest)
+
+    def _mask_headers(self, item: DataSetItem, files: Files) -> list[ImageHeader]:
+        """The headers of the mask files."""
+        masks = [] if files.mask is None else [files.mask]
+        if isinstance(item.mask_file, ComputedMask):
+            masks = [read_file(file) for file in source_files(item.mask_file)]
+        name, limit = str(item.mask_file), self.max_pixels
+        return [read_header(mask, name, max_pixels=limit) for mask in masks]
 
 
 def _check_class(item: DataSetItem, sample: Sample) -> None:

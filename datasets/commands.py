@@ -287,6 +287,7 @@ def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | Non
         dataset,
         white_level=white_level,
         max_pixels=options.max_pixels,
+        strict=options.strict,
         progress=lambda items: _progress(items, "reading"),
     )
     cover = check_mask_cover(checked, decided=options.invert_masks is not None)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from datasets import file_systems
 from datasets.causes import Cause, CodedDatasetError
+from datasets.exif_rotation import apply_rotation
 from datasets.formats.annotation_files import FORMATS
 from datasets.layouts import (
     dagm,
@@ -134,7 +135,11 @@ def _interpret_masks(dataset: Dataset, reading: ReadingOptions) -> Dataset:
                 "not inverted. Set one of them."
             )
         dataset = apply_inverted_masks(dataset)
-    return apply_mask_values(dataset, reading.mask_values) if reading.mask_values else dataset
+    if reading.mask_values:
+        dataset = apply_mask_values(dataset, reading.mask_values)
+    if reading.annotations_before_rotation is not None:
+        dataset = apply_rotation(dataset, before=reading.annotations_before_rotation)
+    return dataset
 
 
 def _list_or_skip_split(
@@ -156,14 +161,16 @@ def _list(
     if layout == SHARDS:
         return shards.index(place if file_systems.is_url(place) else str(Path(place)))
     _check_local(layout, place)
+    before_rotation = bool(reading.annotations_before_rotation)
     if layout == "manifest":
-        dataset = manifest.index(Path(place), bounds)
+        dataset = manifest.index(Path(place), bounds, before_rotation=before_rotation)
     elif layout in FOLDER_LAYOUTS:
         dataset = FOLDER_LAYOUTS[layout](Path(place))
         if own_splits and layout in PUBLISHED and has_split_file(Path(place)):
             dataset = _published_split(dataset, Path(place))
     else:
-        dataset = folder.index(Path(place), FORMATS_OF_LAYOUT[layout], reading.annotator)
+        formats = FORMATS_OF_LAYOUT[layout]
+        dataset = folder.index(Path(place), formats, reading.annotator, before_rotation=before_rotation)
     return _usable(dataset, place, reading)
 
 

@@ -1,6 +1,6 @@
 """Finds sets whose masks are inverted: white where the photographs are good."""
 
-from datasets.annotations.drawn_mask import DrawnMask
+from datasets.annotations.computed_mask import source_files
 from datasets.checking import CheckedDataset, CheckedPhotograph, UnreadPhotographs
 from datasets.problems import list_names
 from segdec.errors import DatasetError
@@ -44,6 +44,6 @@ def _share(photograph: CheckedPhotograph) -> float | None:
     item = photograph.item
     if item.label == 0 or item.supervision != "mask" or photograph.defect_px is None:
         return None
-    if item.mask_file is None or isinstance(item.mask_file, DrawnMask):
+    if not source_files(item.mask_file):
         return None
     return photograph.defect_px / (photograph.height * photograph.width)

@@ -10,6 +10,7 @@ from datasets.annotations.class_values import distinct_values, read_classes
 from datasets.annotations.computed_mask import ComputedMask
 from datasets.causes import Cause, CodedDatasetError
 from datasets.mask_threshold import UnclearMaskError
+from datasets.reading_options import BEFORE_ROTATION
 from datasets.sample import DataSetItem, Sample
 from datasets.shard_file import ShardFile, read_shard_files
 from segdec.images import DEFAULT_MAX_PIXELS, decode_image, decode_mask_values, read_file
@@ -78,10 +79,11 @@ def decode(
         item.supervision,
         bit_depth=photograph.bit_depth,
         warnings=photograph.warnings,
+        orientation=photograph.orientation,
     )
     if files.mask is None:
         return sample
-    values = _decode_mask(item, files.mask, sample.image.shape[:2], max_pixels)
+    values = _decode_mask(item, files.mask, sample, max_pixels)
     if item.mask_values is None:
         return replace(sample, mask=np.where(values > (item.mask_threshold or 0), np.uint8(255), np.uint8(0)))
     mask, classes, ignored = read_classes(values, item.mask_values, str(item.mask_file))
@@ -97,16 +99,16 @@ def content_digest(sample: Sample) -> str:
     return digest.hexdigest()
 
 
-def _decode_mask(
-    item: DataSetItem, data: bytes, shape: tuple[int, ...], max_pixels: int
-) -> NDArray[np.uint8]:
-    """The values of the mask; `shape` is that of the photograph."""
+def _decode_mask(item: DataSetItem, data: bytes, photograph: Sample, max_pixels: int) -> NDArray[np.uint8]:
+    """The values of the mask."""
+    shape = photograph.image.shape[:2]
     classes = None if item.mask_values is None else [value for value, _ in item.mask_values]
     values = decode_mask_values(data, str(item.mask_file), max_pixels=max_pixels, classes=classes)
     if values.shape != shape:
         # Some annotation tools ignore the EXIF orientation of a photograph.
         rotated = values.shape == shape[::-1]
-        hint = " If the annotation tool ignored the EXIF orientation, remove it." if rotated else ""
+        choice = f", or give {BEFORE_ROTATION}" * (photograph.orientation >= 5)
+        hint = f" If the annotation tool ignored the EXIF orientation, remove it{choice}." if rotated else ""
         size, expected = _size(values.shape), _size(shape)
         unit = "pixels (width × height)"
         raise CodedDatasetError(

@@ -14,13 +14,17 @@ class ReadingOptions:
         mask_values: Class name → value in mask files whose values are classes.
         invert_masks: Whether mask files are above 0 where the photograph is good; None if nobody has decided.
         annotator: Which of several annotations of a photograph is used; see `datasets.formats.label_studio`.
-        strict: Turn shapes that are dropped or cut off into problems of their photographs.
+        annotations_before_rotation: Whether annotations were drawn before the EXIF rotation of their
+            photographs; None if nobody has decided.
+        strict: Turn shapes that are dropped or cut off, and files with several pictures, into problems of
+            their photographs.
     """
 
     mask_threshold: int | None = None
     mask_values: Mapping[str, int] | None = None
     invert_masks: bool | None = None
     annotator: str | None = None
+    annotations_before_rotation: bool | None = None
     strict: bool = False
 
     @classmethod
@@ -30,3 +34,8 @@ class ReadingOptions:
 
 
 DEFAULTS = ReadingOptions()
+
+BEFORE_ROTATION = (
+    "--annotations-before-rotation (python -m training run: --data.annotations-before-rotation true)"
+)
+"""The option, for messages."""

@@ -56,4 +56,4 @@ def _renumbered(reviewed: Dataset, dataset: Dataset, folder: Path) -> Iterator[D
         numbered = values if several and item.mask_file is not None else None
         if item.mask_values is not None:  # a class_mask, which can have ignored areas
             numbered = (*values, (IGNORED, IGNORED))
-        yield replace(item, label=indices[name], mask_values=numbered)
+        yield replace(item, label=indices[name], mask_values=numbered, drawn_on="upright")

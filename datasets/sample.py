@@ -17,6 +17,13 @@ Split = Literal["train", "val", "test"]
 Supervision = Literal["mask", "box", "label"]
 """Kind of annotation: defect pixels, rectangles around defects, or the class alone."""
 
+DrawnOn = Literal["size", "fractions", "pixels", "upright"]
+"""What shows whether an annotation was drawn before or after the EXIF rotation of its photograph.
+
+The `size` in the annotation does, if the rotation changes it. `fractions`, and `pixels` without a size, do
+not. `upright`: it is known to be drawn after it.
+"""
+
 MaskValues = tuple[tuple[int, int], ...]
 """Pairs of mask value and class index."""
 
@@ -50,6 +57,7 @@ class DataSetItem:
             Only such a mask can have `IGNORED` pixels. None if all defect pixels have the class `label`.
         shape: Height, width (px) and channels of the photograph, if the layout knows them without reading.
         digests: SHA-256, in hex, of the photograph's file and the mask's, if the layout knows them.
+        drawn_on: What shows whether the mask was drawn before the EXIF rotation of the photograph.
     """
 
     name: str
@@ -64,6 +72,7 @@ class DataSetItem:
     shape: tuple[int, int, int] | None = None
     digests: tuple[str, ...] | None = None
     fold: int | None = None
+    drawn_on: DrawnOn = "size"
 
     @property
     def split_word(self) -> str | None:
@@ -164,6 +173,7 @@ class Sample:
         ignored: uint8 [H, W], 255 where the class is unknown, else 0; None if it is known everywhere.
         bit_depth: Bits per channel of the photograph's file.
         warnings: Those of its decoder.
+        orientation: The EXIF orientation of the photograph's file, 1 to 8, which was applied.
     """
 
     name: str
@@ -175,6 +185,7 @@ class Sample:
     ignored: NDArray[np.uint8] | None = None
     bit_depth: int = 8
     warnings: tuple[str, ...] = ()
+    orientation: int = 1
 
 
 @dataclass(frozen=True)

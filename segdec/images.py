@@ -197,9 +197,12 @@ def read_header(data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_PIXELS)
         return _describe(picture, data, is_animated=is_animated)
 
 
-def read_size(path: Path, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> tuple[int, int]:
-    """Reads height and width, px, of the upright picture in `path` without decoding its pixels."""
-    return read_header(read_file(path), str(path), max_pixels=max_pixels).upright_size
+def read_size(
+    path: Path, *, max_pixels: int = DEFAULT_MAX_PIXELS, is_stored: bool = False
+) -> tuple[int, int]:
+    """Reads height and width, px, of the upright or the stored picture in `path`, not its pixels."""
+    header = read_header(read_file(path), str(path), max_pixels=max_pixels)
+    return (header.height, header.width) if is_stored else header.upright_size
 
 
 def read_mask(path: Path, *, threshold: int = 0, max_pixels: int = DEFAULT_MAX_PIXELS) -> NDArray[np.uint8]:

@@ -133,7 +133,10 @@ def _add_fit(commands: "Commands") -> None:
     add("--invert-masks", action=argparse.BooleanOptionalAction, help=white_is_good)
     annotator = "which of several annotations of one image counts: any, all, latest, or an annotator"
     add("--annotator", metavar="NAME", help=annotator)
-    add("--strict", action="store_true", help="shapes that cannot be used are problems of their images")
+    rotation = "annotations were drawn on images without their EXIF rotation"
+    add("--annotations-before-rotation", action=argparse.BooleanOptionalAction, help=rotation)
+    strict = "shapes that cannot be used, and files with several pictures, are problems of their images"
+    add("--strict", action="store_true", help=strict)
     add("--max-pixels", type=parse_pixel_limit, metavar="N", help="maximum height × width of an image")
 
 

@@ -84,12 +84,21 @@ class DataConfig(Config):
         description="whether mask files are above 0 where the photograph is good; none = no, but an error if "
         "most of them mark most of their photograph",
     )
+    annotations_before_rotation: bool | None = Field(
+        None,
+        description="whether annotations were drawn on photographs without their EXIF rotation; none = no, "
+        "but a warning if annotations do not show it",
+    )
     annotator: str | None = Field(
         None,
         description="which of several annotations of one photograph counts: 'any', 'all', 'latest', or an "
         "annotator; none = they must agree whether it is good",
     )
-    strict: bool = Field(False, description="shapes that cannot be used are problems of their photographs")
+    strict: bool = Field(
+        False,
+        description="shapes that cannot be used, and files with several pictures, are problems of their "
+        "photographs",
+    )
     max_pixels: Changeable[Annotated[int, Field(gt=0, le=MAX_PIXEL_LIMIT)]] = Field(
         DEFAULT_MAX_PIXELS,
         description="maximum height × width of a photograph. It is held in memory, also with tiles: "

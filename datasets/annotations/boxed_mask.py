@@ -1,21 +1,20 @@
 """A mask reduced to the boxes around its parts."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.class_values import box_classes
-from datasets.annotations.computed_mask import ComputedMask
-from segdec.images import ImageFile, decode_mask, decode_mask_values
+from datasets.annotations.computed_mask import DerivedMask
+from segdec.images import decode_mask, decode_mask_values
 
 
 @dataclass(frozen=True)
-class BoxedMask(ComputedMask):
+class BoxedMask(DerivedMask):
     """A mask with filled boxes around the parts of another mask."""
 
-    mask: ImageFile
     threshold: int | None = 0
     """Pixels of `mask` are defective if their value is above this; None if its values are classes, which get
     separate boxes and keep their values."""
@@ -24,14 +23,6 @@ class BoxedMask(ComputedMask):
 
     def __str__(self) -> str:
         return f"{self.mask} (as boxes)"
-
-    @property
-    def sources(self) -> tuple[ImageFile]:
-        return (self.mask,)
-
-    def within(self, max_pixels: int) -> "BoxedMask":
-        mask = self.mask.within(max_pixels) if isinstance(self.mask, ComputedMask) else self.mask
-        return replace(self, mask=mask, max_pixels=max_pixels)
 
     def draw(self) -> NDArray[np.uint8]:
         data, name = self.mask.read_bytes(), str(self.mask)

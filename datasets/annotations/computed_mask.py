@@ -38,6 +38,21 @@ class ComputedMask(ABC):
         return encode_png(self.draw())
 
 
+@dataclass(frozen=True)
+class DerivedMask(ComputedMask):
+    """A mask that is made of another one, `mask`, which may be computed, too."""
+
+    mask: ImageFile
+
+    @property
+    def sources(self) -> tuple[ImageFile]:
+        return (self.mask,)
+
+    def within(self, max_pixels: int) -> Self:
+        mask = self.mask.within(max_pixels) if isinstance(self.mask, ComputedMask) else self.mask
+        return replace(self, mask=mask, max_pixels=max_pixels)
+
+
 def source_files(file: ImageFile | None) -> list[ImageFile]:
     """Returns the files that a photograph or mask is read from; a mask drawn from an annotation has none."""
     if isinstance(file, ComputedMask):

@@ -5,22 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.annotations.computed_mask import ComputedMask
-from segdec.images import ImageFile, decode_mask_values
+from datasets.annotations.computed_mask import DerivedMask
+from segdec.images import decode_mask_values
 
 
 @dataclass(frozen=True)
-class InvertedMask(ComputedMask):
+class InvertedMask(DerivedMask):
     """A mask with the values of another one inverted: its highest value becomes 0."""
-
-    mask: ImageFile
 
     def __str__(self) -> str:
         return f"{self.mask} (inverted)"
-
-    @property
-    def sources(self) -> tuple[ImageFile]:
-        return (self.mask,)
 
     def draw(self) -> NDArray[np.uint8]:
         values = decode_mask_values(self.mask.read_bytes(), str(self.mask), max_pixels=self.max_pixels)

@@ -31,11 +31,14 @@ def read_annotation_files(
     photographs: Sequence[Path],
     formats: Sequence[str],
     annotator: str | None,
+    *,
+    before_rotation: bool = False,
 ) -> Readers:
     """Reads the annotation files of a data set.
 
     `sources` may be annotation files, and masks of Pascal VOC before them; files of other `formats` are
-    ignored. For `annotator` see `datasets.formats.label_studio`.
+    ignored. For `annotator` see `datasets.formats.label_studio`, for `before_rotation` see
+    `AnnotationReader`.
 
     Returns:
         A reader for each format that was found, by its name, and one under `UNKNOWN` with the problems of
@@ -53,7 +56,7 @@ def read_annotation_files(
             elif file_format.name in formats:
                 if file_format.name not in readers:
                     readers[file_format.name] = AnnotationReader(
-                        root, file_format.advice, photographs, annotator
+                        root, file_format.advice, photographs, annotator, before_rotation=before_rotation
                     )
                 readers[file_format.name].notes += [note] * bool(note)
                 readers[file_format.name].files.append(path)

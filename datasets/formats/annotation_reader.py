@@ -32,6 +32,7 @@ from datasets.sample import (
     Dataset,
     DataSetIssue,
     DataSetItem,
+    DrawnOn,
     MaskValues,
     Split,
     Supervision,
@@ -60,6 +61,7 @@ class FileAnnotation:
         masks: Mask files, each with the label of its defects; they replace the shapes.
         folder_class: Class that a folder states; None without one.
         dropped: Problems of its shapes that cannot be used.
+        drawn_on: What shows whether the shapes were drawn before the EXIF rotation of the photograph.
     """
 
     photograph: Path
@@ -73,6 +75,7 @@ class FileAnnotation:
     masks: list[tuple[Path, str]] = field(default_factory=list)
     folder_class: str | None = None
     dropped: list[DataSetIssue] = field(default_factory=list)
+    drawn_on: DrawnOn = "size"
 
     @property
     def defects(self) -> list[LabelledShape]:
@@ -106,7 +109,7 @@ class AnnotationReader:
     """Collects the annotations, the problems and the dropped shapes of one data set.
 
     Names are relative to `root`; `advice` is a sentence for the user that ends each problem of an annotation.
-    For `annotator` see `label_studio`.
+    For `annotator` see `label_studio`. `before_rotation`: whether shapes were drawn before the EXIF rotation.
 
     Attributes:
         annotations: One entry for each annotated photograph.
@@ -119,12 +122,19 @@ class AnnotationReader:
     """
 
     def __init__(
-        self, root: Path, advice: str, photographs: Iterable[Path] = (), annotator: str | None = None
+        self,
+        root: Path,
+        advice: str,
+        photographs: Iterable[Path] = (),
+        annotator: str | None = None,
+        *,
+        before_rotation: bool = False,
     ) -> None:
         self.root = root
         self.photographs = PhotographFinder(photographs)
         self.annotator = annotator
         self._advice = advice
+        self._before_rotation = before_rotation
         self.annotations: list[FileAnnotation] = []
         self.problems: list[DataSetIssue] = []
         self.dropped: list[DataSetIssue] = []
@@ -156,8 +166,10 @@ class AnnotationReader:
             ValueError: If the size is invalid, or the photograph cannot be read.
         """
         if height in _NO_SIZE and width in _NO_SIZE:
+            annotation.drawn_on = "pixels"
             try:
-                annotation.height, annotation.width = read_size(annotation.photograph)
+                size = read_size(annotation.photograph, is_stored=self._before_rotation)
+                annotation.height, annotation.width = size
             except ImageError as error:
                 raise ValueError(str(error)) from error
         else:
@@ -297,6 +309,7 @@ def annotated_item(annotation: FileAnnotation, classes: Sequence[str]) -> DataSe
         split=annotation.split,
         supervision=supervision,
         mask_values=values,
+        drawn_on="size" if annotation.masks else annotation.drawn_on,
     )
 
 

@@ -107,6 +107,7 @@ def _annotate(reader: AnnotationReader, path: Path, photograph: Path, rows: list
         return
     with reader.problem_at(str(path), annotation.name):
         reader.set_size(annotation, None, None)
+        annotation.drawn_on = "fractions"
         size = annotation.height, annotation.width
         classes = _class_names(reader, path.parent)
         keypoints = classes is not None and classes.keypoints

@@ -54,20 +54,33 @@ SUPERVISION_FILE = "supervision.txt"
 ALL_FORMATS = tuple(FORMATS)
 
 
-def index(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: str | None = None) -> Dataset:
+def index(
+    root: Path,
+    formats: Sequence[str] = ALL_FORMATS,
+    annotator: str | None = None,
+    *,
+    before_rotation: bool = False,
+) -> Dataset:
     """Lists the photographs below `root`, with the split of `splits.txt`, their own or the default split.
 
     `root` may be its only annotation file. `annotator`: which of several annotations of a photograph is used,
-    see `label_studio`.
+    see `label_studio`. `before_rotation`: whether annotations were drawn before the EXIF rotation.
 
     Raises:
         DatasetError: If a folder cannot be listed, photographs are missing, nothing states which photographs
             are good, or a text file is invalid.
     """
-    return assign_own_splits(list_items(root, formats, annotator), find_folder(root))
+    dataset = list_items(root, formats, annotator, before_rotation=before_rotation)
+    return assign_own_splits(dataset, find_folder(root))
 
 
-def list_items(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: str | None = None) -> Dataset:
+def list_items(
+    root: Path,
+    formats: Sequence[str] = ALL_FORMATS,
+    annotator: str | None = None,
+    *,
+    before_rotation: bool = False,
+) -> Dataset:
     """Lists the items with the splits that folders and annotation files state.
 
     Arguments and errors are those of `index`.
@@ -77,7 +90,9 @@ def list_items(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: str 
     class_masks = [path for path in contents.masks if is_class_mask(path)] if "voc" in formats else []
     sources = [root] if root.is_file() else [*class_masks, *contents.texts]
     photographs = list(contents.photographs.values())
-    readers = read_annotation_files(folder, sources, photographs, formats, annotator)
+    readers = read_annotation_files(
+        folder, sources, photographs, formats, annotator, before_rotation=before_rotation
+    )
     masks = sorted({*contents.masks} - {*class_masks})
     annotations, problems, notes = _combine(contents, masks, readers)
     annotations, spellings = unify_spelling(annotations)

@@ -50,12 +50,13 @@ NAMES = ("manifest.csv", "manifest.jsonl")
 CLASSES_FILE = "classes.txt"
 
 
-def index(root: Path, bounds: Path | None = None) -> Dataset:
+def index(root: Path, bounds: Path | None = None, *, before_rotation: bool = False) -> Dataset:
     """Lists the photographs of the manifest at `root`, a file or its folder.
 
     Problems are invalid lines, missing photographs and masks, unknown labels, shapes outside the photograph,
     annotations that contradict the label or each other, repeated photographs and names, and groups in two
     splits. Outside of the folder `bounds` no file is read: photographs with such a file are problems.
+    `before_rotation`: whether boxes and polygons were drawn before the EXIF rotation.
 
     Raises:
         DatasetError: If there is no manifest or two, it lacks a column or has an unknown one, no photograph
@@ -69,7 +70,8 @@ def index(root: Path, bounds: Path | None = None) -> Dataset:
             if entry.error:
                 raise ValueError(entry.error)
             name = read_name(entry.values, path.parent)
-            rows.append(read_row(entry.line, entry.values, path, name, bounds))
+            row = read_row(entry.line, entry.values, path, name, bounds, before_rotation=before_rotation)
+            rows.append(row)
         except FileOutsideError as error:
             problems.append(outside_problem(error.path, name))
         except ValueError as error:
@@ -96,7 +98,16 @@ def _item(row: ManifestRow, classes: tuple[str, ...]) -> DataSetItem:
     split, fold = SPLIT_WORDS[row.split] if row.split else (None, None)
     values = class_values(classes) if row.class_valued else None
     return DataSetItem(
-        row.name, row.image, row.mask, label, row.group, split, row.supervision, mask_values=values, fold=fold
+        row.name,
+        row.image,
+        row.mask,
+        label,
+        row.group,
+        split,
+        row.supervision,
+        mask_values=values,
+        fold=fold,
+        drawn_on=row.drawn_on,
     )
 
 

@@ -12,7 +12,7 @@ from datasets.annotations.labels import GOOD, read_label
 from datasets.annotations.shapes import Box, Polygon, check_inside, read_points
 from datasets.file_bounds import path_inside
 from datasets.layouts.mask_pairing import LOSSY_SUFFIXES
-from datasets.sample import Supervision
+from datasets.sample import DrawnOn, Supervision
 from datasets.splitting import SPLIT_WORDS
 from datasets.supervision import WORDS
 from segdec.errors import ImageError
@@ -39,12 +39,24 @@ class ManifestRow:
     group: str
     class_valued: bool = False
     """Whether the values of the mask are positions in the list of classes."""
+    drawn_on: DrawnOn = "size"
+    """What shows whether the mask was drawn before the EXIF rotation; a `class_mask` is always upright."""
     dropped: tuple[str, ...] = ()
     """Texts about shapes that are ignored or cut off."""
 
 
-def read_row(line: int, values: Values, manifest: Path, name: str, bounds: Path | None = None) -> ManifestRow:
+def read_row(
+    line: int,
+    values: Values,
+    manifest: Path,
+    name: str,
+    bounds: Path | None = None,
+    *,
+    before_rotation: bool = False,
+) -> ManifestRow:
     """Reads the row of an entry, `name` from `read_name`.
+
+    `before_rotation`: whether boxes and polygons were drawn before the EXIF rotation of the photograph.
 
     Raises:
         FileOutsideError: If a file lies outside of `bounds`.
@@ -71,7 +83,7 @@ def read_row(line: int, values: Values, manifest: Path, name: str, bounds: Path 
     if masks:
         mask = _existing_mask(values, masks[0], folder, bounds)
     elif boxes or polygons:
-        mask = _draw(image, f"{manifest}, line {line}", [*boxes, *polygons], dropped)
+        mask = _draw(image, f"{manifest}, line {line}", [*boxes, *polygons], dropped, before_rotation)
     usual: Supervision = "box" if boxes else "label" if mask is None and label != GOOD else "mask"
     supervision = _word(values, "supervision", WORDS) or usual
     if supervision != usual and usual == "label":
@@ -88,6 +100,7 @@ def read_row(line: int, values: Values, manifest: Path, name: str, bounds: Path 
         split=_word(values, "split", tuple(SPLIT_WORDS)),
         group=_text(values, "group") or name,
         class_valued="class_mask" in masks,
+        drawn_on="upright" if "class_mask" in masks else "size" if masks else "pixels",
         dropped=tuple(dropped),
     )
 
@@ -173,9 +186,11 @@ def _numbers(text: str) -> list[float]:
         raise ValueError(f"{text.strip()!r:.40} is not a list of numbers") from None
 
 
-def _draw(image: Path, place: str, shapes: list[Shape], dropped: list[str]) -> DrawnMask:
-    try:
-        height, width = read_size(image, max_pixels=MAX_PIXEL_LIMIT)  # whoever draws it has the limit
+def _draw(
+    image: Path, place: str, shapes: list[Shape], dropped: list[str], before_rotation: bool
+) -> DrawnMask:
+    try:  # whoever draws it has the limit
+        height, width = read_size(image, max_pixels=MAX_PIXEL_LIMIT, is_stored=before_rotation)
     except ImageError as error:
         raise ValueError(str(error).rstrip(".")) from error
     drawn = []

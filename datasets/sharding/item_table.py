@@ -117,6 +117,7 @@ class ItemTable:
             VALUES_ARE_CLASSES if threshold == CLASS_MASK else None,
             (height, width, channels),
             digests,
+            drawn_on="upright",
         )
 
     def identities(self, places: NDArray[np.int32]) -> Iterator[bytes]:

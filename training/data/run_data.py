@@ -256,6 +256,7 @@ def check_files(
         examine=lambda sample: prepare_sample(sample, config.input, channels),
         trusted=lambda shape: prepared_shape(shape, config.input, channels) is not None,
         known=check_cache,
+        strict=config.data.strict,
     )
     cover = check_mask_cover(checked, decided=config.data.invert_masks is not None)
     for note in dataset.notes:

@@ -139,6 +139,7 @@ def profile_dataset(dataset: Dataset, layout: str, root: Path, options: ProfileO
         dataset,
         white_level=options.white_level,
         max_pixels=options.max_pixels,
+        strict=options.strict,
         progress=lambda items: progress_bar(items, desc="reading", unit="image", leave=False),
         examine=lambda sample: facts.update({sample.name: measure_sample(sample)}),
     )
@@ -165,7 +166,8 @@ def store_checks(profiled: ProfiledDataset, known: CheckCache) -> None:
         if photograph.defect_px is None or small is None or depth is None or item.digests is None:
             continue
         measured = photograph.defect_px, photograph.digest, photograph.webp, small, depth, photograph.blank
-        known.store(state, CheckResult(shape, item.digests, *measured))
+        found = photograph.several_pictures, photograph.rotation
+        known.store(state, CheckResult(shape, item.digests, *measured, *found))
     known.save(parents=True)
 
 

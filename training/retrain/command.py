@@ -201,6 +201,7 @@ def _check(dataset: Dataset, config: ExperimentConfig, *, skip: bool) -> Sequenc
         dataset,
         white_level=config.input.white_level,
         max_pixels=config.data.max_pixels,
+        strict=config.data.strict,
         progress=lambda items: progress_bar(items, desc="reading", unit="image", leave=False),
     )
     if not skip:
