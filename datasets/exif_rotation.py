@@ -113,7 +113,7 @@ def find_evidence(item: DataSetItem, sample: Sample) -> Evidence:
     scale = min(1.0, MAX_SIDE / max(height, width))
     small_height, small_width = round(height * scale) or 1, round(width * scale) or 1
     image = cv2.resize(sample.image, (small_width, small_height), interpolation=cv2.INTER_AREA)
-    gradient = _gradient(image)
+    gradient = _gradient(np.asarray(image, np.uint8))
     contrast_after, contrast_before = (
         _edge_contrast(gradient, resize_mask(mask, small_height, small_width)) for mask in (drawn, before)
     )
@@ -124,8 +124,10 @@ def find_evidence(item: DataSetItem, sample: Sample) -> Evidence:
 
 def _drawn(sample: Sample) -> Mask:
     """The pixels of defects and ignored areas."""
-    masks = [mask for mask in (sample.mask, sample.ignored) if mask is not None]
-    return np.maximum.reduce([np.zeros(sample.image.shape[:2], np.uint8), *masks])
+    drawn = np.zeros(sample.image.shape[:2], np.uint8)
+    for mask in (sample.mask, sample.ignored):
+        drawn = drawn if mask is None else np.maximum(drawn, mask)
+    return drawn
 
 
 def _gradient(image: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -133,7 +135,7 @@ def _gradient(image: NDArray[np.uint8]) -> NDArray[np.float32]:
     grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) if image.shape[2:] == (3,) else image.squeeze()
     smooth = cv2.GaussianBlur(grey.astype(np.float32), (0, 0), 1)
     x, y = (cv2.Sobel(smooth, cv2.CV_32F, *axis) for axis in ((1, 0), (0, 1)))
-    return cv2.magnitude(x, y)
+    return np.hypot(x, y).astype(np.float32)
 
 
 def _edge_contrast(gradient: NDArray[np.float32], mask: Mask) -> float:
@@ -175,4 +177,4 @@ def describe_rotation(evidence: Mapping[str, Evidence], sized_before: Sequence[s
 
 def _sign_test(successes: int, trials: int) -> float:
     """The probability of at least so many successes if both outcomes are equally likely."""
-    return sum(math.comb(trials, number) for number in range(successes, trials + 1)) / 2**trials
+    return float(sum(math.comb(trials, number) for number in range(successes, trials + 1)) / 2**trials)

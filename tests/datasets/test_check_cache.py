@@ -5,15 +5,19 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from datasets import check_cache
 from datasets.annotations.boxed_mask import BoxedMask
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.shapes import Box
 from datasets.check_cache import CheckCache
-from datasets.checking import check_dataset
+from datasets.checking import check_dataset, describe_risks
 from datasets.layouts.folder import index
+from datasets.loading import load_dataset
+from datasets.reading_options import ReadingOptions
 from datasets.supervision import apply_mask_threshold, apply_supervision
 from segdec.images import read_image, write_png
 
@@ -58,6 +62,27 @@ def test_files_that_have_not_changed_are_read_once(start, folder_root):
     assert read == set()
     assert again == first  # with thumbnails
     assert all(photograph.thumbnail for photograph in again.photographs)
+
+
+def test_a_risk_is_found_again(start, folder_root):
+    """Whatever the options are that decide what it means."""
+    exif = Image.Exif()
+    exif[0x0112] = 3
+    pages = [Image.fromarray(np.full((12, 20), level, np.uint8)) for level in (9, 99)]
+    pages[0].putpixel((3, 3), 200)
+    (folder_root / "dent/c.png").unlink()
+    pages[0].save(folder_root / "dent/c.png", save_all=True, append_images=pages[1:], exif=exif)
+    first, _ = start()
+    again, read = start()
+    assert read == set()
+    assert describe_risks(first) == describe_risks(again)
+    several, rotation = describe_risks(again)
+    assert "several pictures" in several and "EXIF rotation" in rotation
+    decided = load_dataset("folder", folder_root, reading=ReadingOptions(annotations_before_rotation=False))
+    assert describe_risks(start(dataset=decided)[0]) == [several]
+    strict, read = start(strict=True)
+    assert read == set()
+    assert [problem.name for problem in strict.dataset.problems] == ["dent/c"]
 
 
 def touch(path, delta_ns=10**9):

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from datasets import checking
+from datasets.causes import Cause
 from datasets.checking import check_dataset, describe_risks, find_duplicates
 from datasets.layouts.folder import index
 from datasets.problems import describe_causes, format_problem
@@ -140,6 +141,32 @@ def test_palette_of_one_colour_is_a_warning(folder_root):
     (folder_root / "good/b.png").unlink()
     (warning,) = describe_risks(check_dataset(index(folder_root)))
     assert warning.startswith("1 (good/b): all colours of the file's palette are the same")
+
+
+def write_pages(path):
+    """Gives a grey picture a second page."""
+    with Image.open(path.with_suffix(".png")) as picture:
+        picture.save(path, save_all=True, append_images=[Image.fromarray(255 - np.asarray(picture))])
+    path.with_suffix(".png").unlink()
+
+
+@pytest.mark.parametrize("place", ["good/b", "masks/dent/c"])
+def test_files_with_several_pictures_are_a_risk_or_with_strict_a_problem(folder_root, place):
+    write_pages(folder_root / f"{place}.tif")
+    name = place.removeprefix("masks/")
+    (warning,) = describe_risks(check_dataset(index(folder_root)))
+    assert warning.startswith(f"1 ({name}): the file of the photograph or of its mask has several pictures")
+    problem = only_problem(index(folder_root), strict=True)
+    assert (problem.name, problem.cause) == (name, Cause("several_pictures"))
+    assert "Expected one: save the picture to use as a file of its own." in problem.text
+
+
+def test_each_of_several_masks_may_have_several_pictures(folder_root, write_picture):
+    for number in (1, 2):
+        write_picture(folder_root / f"masks/scratch/d_{number}.png", mask=True)
+    write_pages(folder_root / "masks/scratch/d_2.tif")
+    (warning,) = describe_risks(check_dataset(index(folder_root)))
+    assert warning.startswith("1 (scratch/d): the file")
 
 
 def test_16_bits_need_a_white_level(folder_root):

@@ -6,6 +6,7 @@ import pytest
 
 from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.drawn_mask import DrawnMask
+from datasets.annotations.rotated_mask import RotatedMask
 from datasets.annotations.shapes import Box
 from datasets.checking import check_dataset
 from datasets.loading import load_dataset
@@ -15,6 +16,7 @@ from datasets.reading_options import ReadingOptions
 from datasets.sample import Dataset, DataSetItem
 from datasets.supervision import apply_inverted_masks
 from segdec.errors import DatasetError
+from segdec.images import ImageHeader
 
 
 @pytest.fixture
@@ -68,6 +70,16 @@ def test_inverted_class_values_are_refused(inverted_root):
         load_dataset(
             "folder", inverted_root, reading=ReadingOptions(mask_values={"dent": 1}, invert_masks=True)
         )
+
+
+def test_a_drawn_mask_stays_one_if_it_is_rotated(folder_root):
+    """The share of the photograph says nothing."""
+    dent = load_dataset("folder", folder_root).items[0]
+    drawn = DrawnMask("a", 12, 20, (Box(0, 0, 20, 12),))
+    rotated = replace(dent, mask_file=RotatedMask(drawn, ImageHeader(12, 20, 3, False)))
+    checked = check_dataset(Dataset(("good", "dent"), (rotated,)))
+    assert [photograph.defect_px for photograph in checked.photographs] == [240]
+    assert check_mask_cover(checked, decided=False) == []
 
 
 def test_each_of_several_inverted_masks_of_a_photograph_is_inverted(inverted_root):

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from api.data_sets import import_program
 from api.data_sets.import_program import ProgramLimits, run_datasets
@@ -21,6 +22,15 @@ def run(folder, *arguments, limits=LIMITS):
     return asyncio.run(run_datasets(folder, limits, *arguments))
 
 
+def write_pages(path):
+    """Gives a photograph a second page and an EXIF rotation."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    with Image.open(path) as picture:
+        picture.load()
+    picture.save(path, save_all=True, append_images=[picture.rotate(180)], exif=exif)
+
+
 def test_notes_are_returned_and_code_in_the_folder_is_not_run(tmp_path):
     """A data set may contain any files: no module is imported from it."""
     for name in ("datasets", "numpy", "api"):
@@ -28,7 +38,10 @@ def test_notes_are_returned_and_code_in_the_folder_is_not_run(tmp_path):
         (tmp_path / name / "__init__.py").write_text("open('trace', 'w').close()")
         (tmp_path / name / "__main__.py").write_text("open('trace', 'w').close()")
     write_toy(tmp_path / "own", 18, size=32)
-    assert run(tmp_path, "convert", "auto", "own", "converted") == []
+    write_pages(next((tmp_path / "own/defect").glob("*.png")))
+    several, rotation = run(tmp_path, "convert", "auto", "own", "converted")
+    assert "has several pictures; the first one is used" in several
+    assert "with an EXIF rotation" in rotation
     assert (tmp_path / "converted/manifest.jsonl").is_file()
     assert not (tmp_path / "trace").exists()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from PIL import Image
 
 pytest.importorskip("tensorflow")
 
@@ -47,7 +48,7 @@ def test_packed_items_are_those_of_the_files(folder_root, out):
     assert shards.classes == files.classes
     for one, other in zip(files.items, shards.items, strict=True):
         known = {"shape": read(one).image.shape, "digests": read_files(one).digests()}
-        packed = {"image_file": other.image_file, "mask_file": other.mask_file}
+        packed = {"image_file": other.image_file, "mask_file": other.mask_file, "drawn_on": "upright"}
         assert replace(one, **known, **packed) == other
         assert read_files(one) == read_files(other)
 
@@ -156,6 +157,19 @@ def test_supervision_and_thresholds_survive(folder_root, out, tmp_path):
     pack(load_dataset("folder", folder_root, reading=ReadingOptions(invert_masks=True)), f"{out}-inverted")
     dent, *_ = load_dataset("shards", f"{out}-inverted").items
     assert (read(dent).mask == 0).sum() == 6
+
+
+def test_masks_are_packed_rotated(folder_root, out):
+    exif = Image.Exif()
+    exif[0x0112] = 3
+    for path in (folder_root / "dent/c.png", folder_root / "scratch/d.png"):
+        with Image.open(path) as picture:
+            picture.save(path, exif=exif)
+    pack(load_dataset("folder", folder_root, reading=ReadingOptions(annotations_before_rotation=True)), out)
+    mask = np.zeros((12, 20), np.uint8)
+    mask[6:8, 12:15] = 255  # rows 4 and 5, columns 5 to 7 by half a turn
+    masks = [read(item).mask for item in load_dataset("shards", out).items if item.label]
+    np.testing.assert_array_equal(masks, [mask, mask])
 
 
 def test_a_file_that_changes_after_it_was_checked_leaves_no_set(folder_root, tmp_path, write_picture):
