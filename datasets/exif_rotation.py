@@ -98,8 +98,10 @@ def _read_header(file: ImageFile) -> ImageHeader:
 
 def find_evidence(item: DataSetItem, sample: Sample) -> Evidence:
     """Finds out whether the mask of an item fits its photograph better with or without its EXIF rotation."""
+    if sample.orientation == 1 or item.drawn_on == "upright":
+        return Evidence.NOT_NEEDED
     drawn = _drawn(sample)
-    if sample.orientation == 1 or item.drawn_on == "upright" or not drawn.any():
+    if not drawn.any():
         return Evidence.NOT_NEEDED
     height, width = drawn.shape
     if sample.orientation >= 5 and height != width:
@@ -132,7 +134,7 @@ def _drawn(sample: Sample) -> Mask:
 
 def _gradient(image: NDArray[np.uint8]) -> NDArray[np.float32]:
     """The magnitude of the gradient, [H, W]."""
-    grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) if image.shape[2:] == (3,) else image.squeeze()
+    grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) if image.ndim == 3 else image
     smooth = cv2.GaussianBlur(grey.astype(np.float32), (0, 0), 1)
     x, y = (cv2.Sobel(smooth, cv2.CV_32F, *axis) for axis in ((1, 0), (0, 1)))
     return np.hypot(x, y).astype(np.float32)
@@ -166,7 +168,7 @@ def describe_rotation(evidence: Mapping[str, Evidence], sized_before: Sequence[s
     )
     sized_after = sum(found == Evidence.SIZE for found in evidence.values())
     if sized_before and not sized_after:
-        reason = f"{len(sized_before)} other annotations have the size before the rotation"
+        reason = f"annotations of other photographs have the size before it, {list_names(sized_before)}"
         return [f"{text}But {reason}: give {BEFORE_ROTATION}."]
     votes = [evidence[name] == Evidence.EDGES_BEFORE for name in names if evidence[name] != Evidence.NONE]
     if not sized_after and _sign_test(sum(votes), len(votes)) <= MAX_P:

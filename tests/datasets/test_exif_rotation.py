@@ -232,7 +232,7 @@ def test_sizes_of_other_photographs_propose_the_option(tmp_path):
     write_photograph(tmp_path / "dent/square.png", 6)
     write_png(tmp_path / "masks/dent/square.png", stored_mask())
     (warning,) = describe_risks(check_dataset(load(tmp_path, mask_file, KEPT)))
-    assert "1 (dent/square). " in warning and "But 1 other annotations have the size before" in warning
+    assert "1 (dent/square). " in warning and "have the size before it, 1 (dent/a): give" in warning
 
 
 def test_a_class_mask_of_a_manifest_is_upright(tmp_path):
