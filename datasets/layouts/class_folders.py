@@ -4,12 +4,12 @@ import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from datasets.annotations.labels import DEFECT, GOOD, is_any_defect
+from datasets.annotations.labels import DEFECT, GOOD
 from datasets.formats.voc import SEGMENTATION_FOLDERS
 from datasets.listing import comparison_key, composed
 from datasets.sample import Split
 from datasets.splitting import split_of_folder
-from segdec.runtime.label_names import is_good
+from segdec.runtime.label_names import is_any_defect, is_good
 
 MASKS = "masks"
 
