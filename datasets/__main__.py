@@ -73,6 +73,17 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     add("--invert-masks", action=argparse.BooleanOptionalAction, help=INVERT_MASKS)
     annotator = "which of several annotations of one photograph counts: any, all, latest, or an annotator"
     add("--annotator", metavar="NAME", help=annotator)
+    good = "label or folder of good photographs, for names that do not show it; repeatable"
+    add("--good", dest="good_labels", action="append", default=argparse.SUPPRESS, metavar="NAME", help=good)
+    defect = "label that is a class of defects although it may mean good; repeatable"
+    add(
+        "--defect",
+        dest="defect_labels",
+        action="append",
+        default=argparse.SUPPRESS,
+        metavar="NAME",
+        help=defect,
+    )
     add("--strict", action="store_true", help="shapes that cannot be used are problems of their photographs")
     limit = "limit on height × width of a photograph; see data.max_pixels (default: %(default)s)"
     add("--max-pixels", type=parse_pixel_limit, default=DEFAULT_MAX_PIXELS, metavar="N", help=limit)

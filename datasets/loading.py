@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from datasets import file_systems
+from datasets.annotations.label_meanings import check_answers
 from datasets.causes import Cause, CodedDatasetError
 from datasets.formats.annotation_files import FORMATS
 from datasets.layouts import (
@@ -103,6 +104,7 @@ def load_dataset(
         )
     list_own = _list_or_skip_split if skip_bad_split_file else _list
     dataset = list_own(layout, str(root), reading, own_splits=splits is None, bounds=bounds)
+    labels = {*dataset.labels, *dataset.classes[1:]}
     if test_root is not None:
         if layout == SHARDS:
             raise DatasetError(
@@ -110,10 +112,12 @@ def load_dataset(
                 "a split instead: python -m datasets pack --splits FILE."
             )
         tested = _list(layout, str(test_root), reading)
+        labels |= tested.labels
         dataset = add_test_folder(dataset, tested, test_root, merge_defects=merge_defects)
+    check_answers(reading, labels)
     dataset = _interpret_masks(dataset, reading)
     if reviewed:
-        dataset = add_reviewed(dataset, reviewed, merge_defects=merge_defects)
+        dataset = add_reviewed(dataset, reviewed, reading, merge_defects=merge_defects)
     if splits is not None:
         dataset = apply_splits(dataset, splits)
     if test_root is not None:
@@ -157,13 +161,13 @@ def _list(
         return shards.index(place if file_systems.is_url(place) else str(Path(place)))
     _check_local(layout, place)
     if layout == "manifest":
-        dataset = manifest.index(Path(place), bounds)
+        dataset = manifest.index(Path(place), bounds, reading)
     elif layout in FOLDER_LAYOUTS:
         dataset = FOLDER_LAYOUTS[layout](Path(place))
         if own_splits and layout in PUBLISHED and has_split_file(Path(place)):
             dataset = _published_split(dataset, Path(place))
     else:
-        dataset = folder.index(Path(place), FORMATS_OF_LAYOUT[layout], reading.annotator)
+        dataset = folder.index(Path(place), FORMATS_OF_LAYOUT[layout], reading)
     return _usable(dataset, place, reading)
 
 

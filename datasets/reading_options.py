@@ -1,6 +1,6 @@
 """What the files of a data set mean where they could mean something else."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Self
 
@@ -14,6 +14,8 @@ class ReadingOptions:
         mask_values: Class name → value in mask files whose values are classes.
         invert_masks: Whether mask files are above 0 where the photograph is good; None if nobody has decided.
         annotator: Which of several annotations of a photograph is used; see `datasets.formats.label_studio`.
+        good_labels: Labels that mean good, compared without case and separators.
+        defect_labels: Labels that are classes of defects although they may mean good.
         strict: Turn shapes that are dropped or cut off into problems of their photographs.
     """
 
@@ -21,6 +23,8 @@ class ReadingOptions:
     mask_values: Mapping[str, int] | None = None
     invert_masks: bool | None = None
     annotator: str | None = None
+    good_labels: Sequence[str] = ()
+    defect_labels: Sequence[str] = ()
     strict: bool = False
 
     @classmethod

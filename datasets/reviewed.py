@@ -10,11 +10,18 @@ from pathlib import Path
 
 from datasets.annotations.labels import DEFECT
 from datasets.layouts import manifest
+from datasets.reading_options import DEFAULTS, ReadingOptions
 from datasets.sample import IGNORED, Dataset, DataSetItem
 from segdec.errors import DatasetError
 
 
-def add_reviewed(dataset: Dataset, folders: Sequence[Path], *, merge_defects: bool = False) -> Dataset:
+def add_reviewed(
+    dataset: Dataset,
+    folders: Sequence[Path],
+    reading: ReadingOptions = DEFAULTS,
+    *,
+    merge_defects: bool = False,
+) -> Dataset:
     """Returns the data set with the photographs of these folders.
 
     Raises:
@@ -22,7 +29,7 @@ def add_reviewed(dataset: Dataset, folders: Sequence[Path], *, merge_defects: bo
             `merge_defects` says that all classes of defects will be merged.
     """
     for folder in folders:
-        reviewed = manifest.index(folder)
+        reviewed = manifest.index(folder, reading=reading)
         if merge_defects:
             dataset = replace(dataset, classes=tuple(dict.fromkeys((*dataset.classes, *reviewed.classes))))
         own = tuple(_renumbered(reviewed, dataset, folder))

@@ -133,6 +133,17 @@ def _add_fit(commands: "Commands") -> None:
     add("--invert-masks", action=argparse.BooleanOptionalAction, help=white_is_good)
     annotator = "which of several annotations of one image counts: any, all, latest, or an annotator"
     add("--annotator", metavar="NAME", help=annotator)
+    good = "label or folder of good images, for names that do not show it; repeatable"
+    add("--good", dest="good_labels", action="append", default=argparse.SUPPRESS, metavar="NAME", help=good)
+    defect = "label that is a class of defects although it may mean good; repeatable"
+    add(
+        "--defect",
+        dest="defect_labels",
+        action="append",
+        default=argparse.SUPPRESS,
+        metavar="NAME",
+        help=defect,
+    )
     add("--strict", action="store_true", help="shapes that cannot be used are problems of their images")
     add("--max-pixels", type=parse_pixel_limit, metavar="N", help="maximum height × width of an image")
 

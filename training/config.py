@@ -89,6 +89,12 @@ class DataConfig(Config):
         description="which of several annotations of one photograph counts: 'any', 'all', 'latest', or an "
         "annotator; none = they must agree whether it is good",
     )
+    good_labels: tuple[str, ...] = Field(
+        (), description="labels or folders of good photographs, for names that do not show it"
+    )
+    defect_labels: tuple[str, ...] = Field(
+        (), description="labels that are classes of defects although they may mean good"
+    )
     strict: bool = Field(False, description="shapes that cannot be used are problems of their photographs")
     max_pixels: Changeable[Annotated[int, Field(gt=0, le=MAX_PIXEL_LIMIT)]] = Field(
         DEFAULT_MAX_PIXELS,

@@ -32,6 +32,7 @@ from datasets.annotations.label_studio_shapes import (
 )
 from datasets.formats.annotation_format import AnnotationFormat
 from datasets.formats.annotation_reader import AnnotationReader, FileAnnotation
+from datasets.reading_options import ReadingOptions
 from segdec.images import SUFFIXES
 
 ANY, ALL, LATEST = "any", "all", "latest"
@@ -75,7 +76,7 @@ def _read_task(reader: AnnotationReader, path: Path, place: str, task: Any) -> N
     annotation = reader.add(reader.photographs.find(_address(task["data"]), path.parent), place)
     with reader.problem_at(place, annotation.name, advice=""):
         _check_one_picture(task["data"], finished)
-        for chosen in _choose(finished, reader.annotator):
+        for chosen in _choose(finished, reader.reading):
             _read_results(reader, annotation, chosen.get("result"))
 
 
@@ -98,15 +99,16 @@ def _read_results(reader: AnnotationReader, annotation: FileAnnotation, given: o
 # === Several annotators ===
 
 
-def _choose(finished: list[Values], annotator: str | None) -> list[Values]:
+def _choose(finished: list[Values], reading: ReadingOptions) -> list[Values]:
     """Returns the annotations that are used.
 
     Raises:
         ValueError: If annotations disagree whether the photograph is good, and no setting decides.
     """
     ordered = sorted(finished, key=lambda each: str(each.get("updated_at") or each.get("created_at") or ""))
+    annotator = reading.annotator
     truths = [each for each in ordered if each.get("ground_truth") is True]
-    defective = [each for each in ordered if marks_defect(each.get("result"))]
+    defective = [each for each in ordered if marks_defect(each.get("result"), reading)]
     if truths:
         return truths[-1:]
     if own := [each for each in ordered if annotator and annotator.casefold() in _names(each)]:

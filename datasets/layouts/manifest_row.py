@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from datasets.annotations.drawn_mask import DrawnMask, Shape
+from datasets.annotations.label_meanings import LabelMeanings, raise_if_unclear
 from datasets.annotations.labels import GOOD, read_label
 from datasets.annotations.shapes import Box, Polygon, check_inside, read_points
 from datasets.file_bounds import path_inside
@@ -17,7 +18,7 @@ from datasets.splitting import SPLIT_WORDS
 from datasets.supervision import WORDS
 from segdec.errors import ImageError
 from segdec.images import MAX_PIXEL_LIMIT, ImageFile, read_size
-from segdec.runtime.label_names import is_good, is_ignored
+from segdec.runtime.label_names import is_ignored
 from segdec.runtime.suggestions import nearest_name
 
 Values = dict[str, object]
@@ -43,16 +44,20 @@ class ManifestRow:
     """Texts about shapes that are ignored or cut off."""
 
 
-def read_row(line: int, values: Values, manifest: Path, name: str, bounds: Path | None = None) -> ManifestRow:
+def read_row(
+    line: int, values: Values, manifest: Path, name: str, meanings: LabelMeanings, bounds: Path | None = None
+) -> ManifestRow:
     """Reads the row of an entry, `name` from `read_name`.
 
     Raises:
         FileOutsideError: If a file lies outside of `bounds`.
+        CodedDatasetError: If the label may mean good.
         ValueError: If the entry is invalid.
     """
     folder = manifest.parent
     label = read_label(values.get("label", ""))
-    if is_good(label):
+    raise_if_unclear([label], meanings)
+    if label in meanings.good:
         label = GOOD
     if is_ignored(label):
         raise ValueError(f"the label '{label}' states no class. Remove the line, or rename the class")
