@@ -1,6 +1,6 @@
 """A folder of photographs, with everything in it that says what they show.
 
-    root/good/0001.jpg               or `ok`, `gut`, `io`, `normal`, in any case
+    root/good/0001.jpg               or another name that means good, see `label_meanings`
     root/scratch/0002.jpg            any name: `defect`, or one folder for each class of defect
     root/masks/scratch/0002.png      or root/masks/0002.png, or root/scratch/0002_mask.png
     root/scratch/0003.json           annotations of a labelling tool, see `datasets.formats`

@@ -11,7 +11,7 @@
     line-1/0003.png,dent,,"120,40,32,18",val,plate-9
 
 `image` and `label` are required, all other columns are optional, in any order. Paths are relative to the
-folder of the manifest. Photographs without a defect have the label `good` (or `ok`); the other labels are the
+folder of the manifest. Photographs without a defect have the label `good`, or one that means it; others are
 classes. Good photographs alone are also a data set, with the classes `good` and `defect`.
 
     mask                  file of the photograph's size, PNG, BMP or TIFF, above 0 for defect pixels

@@ -143,6 +143,15 @@ def test_an_answer_that_cannot_be_used_is_an_error(annotated, answers, message):
         load(annotated(FORMATS["COCO"]("no burr")), **answers)
 
 
+def test_an_answer_may_name_a_label_of_the_test_folder_alone(annotated, tmp_path_factory, write_picture):
+    root, tests = annotated(FORMATS["COCO"]("dent")), tmp_path_factory.mktemp("tests")
+    for name in ("good/a", "no_burr/b"):
+        write_picture(tests / f"{name}.png")
+    reading = ReadingOptions(good_labels=["no burr"])
+    dataset = load_dataset("folder", root, reading=reading, test_root=tests)
+    assert [item.label for item in dataset.of_split("test")] == [0, 0]
+
+
 def test_one_annotator_who_may_mean_good_and_one_who_marks_a_defect_disagree(annotated):
     (task,) = label_studio("clean")
     task["annotations"] += label_studio("dent")[0]["annotations"]
