@@ -7,7 +7,7 @@ scratch may have a dent. Case, separators and accents have no effect; `ä`, `ae`
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import lru_cache
 
@@ -54,6 +54,8 @@ def plain_label(label: str) -> str:
 def label_meaning(label: str) -> Meaning:
     """Returns the meaning of a label: good, any defect, ignored, may be good, or the name of a class."""
     words = _words(label)
+    if words and _COUNTED.issuperset(words) and _has_number(label):
+        return Meaning.MAYBE_GOOD
     whole = _meaning_of_word("".join(words))
     if whole in (Meaning.GOOD, Meaning.IGNORED):
         return whole
@@ -63,7 +65,7 @@ def label_meaning(label: str) -> Meaning:
     if found == {Meaning.ANY_DEFECT}:
         if _ZERO.match(label):
             return Meaning.MAYBE_GOOD
-        is_class = any(map(str.isdecimal, label)) or not _FAULTS.isdisjoint(words)  # `defect 1`, `damage`
+        is_class = _has_number(label) or not _FAULTS.isdisjoint(words)  # `defect 1`, `damage`
         return Meaning.CLASS if is_class else Meaning.ANY_DEFECT
     is_unclear = found & {Meaning.GOOD, Meaning.WITHOUT} or found in ({Meaning.MAYBE_GOOD}, {Meaning.NOT})
     return Meaning.MAYBE_GOOD if is_unclear else Meaning.CLASS
@@ -99,6 +101,8 @@ def _folded(text: str) -> str:
 
 
 def _without_accents(text: str) -> str:
+    if text.isascii():
+        return text
     return "".join(each for each in unicodedata.normalize("NFKD", text) if not unicodedata.combining(each))
 
 
@@ -114,7 +118,7 @@ _GOOD = _vocabulary(
 )
 _ANY_DEFECT = _vocabulary(
     "defect defects defective nok notok nio ng bad ko fail failed faulty anomaly anomalies anomalous "
-    "abnormal anormal reject rejects rejected fehler ausschuss",
+    "abnormal reject rejects rejected fehler ausschuss",
     "schlecht defekt fehlerhaft",
 )
 _FAULTS = _vocabulary(
@@ -129,6 +133,8 @@ _MAYBE_GOOD = _vocabulary(
     "conformant compliant negative background hintergrund",
     "sauber perfekt korrekt akzeptiert akzeptabel konform negativ gesund",
 )
+_COUNTED = frozenset({"pass", "io"})
+"""Words with another meaning beside a number: a pass of a machine, an input or output."""
 _NEGATIONS = _vocabulary("no non not without wo zero none nothing nein null ohne nicht nichts keins", "kein")
 _NEUTRAL = _vocabulary(
     "part parts teil teile teilen image images img bild bilder photo photos photograph photographs foto "
@@ -168,6 +174,11 @@ _ZERO = re.compile(r"\s*0[\s._-]*[^\W\d_]")
 """A label such as `0 defects`: a number of defects, or the number of a class."""
 
 
+def _has_number(label: str) -> bool:
+    return any(map(str.isdecimal, label))
+
+
+@lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
     shorter = re.sub(r"(.)\1$", r"\1", _STEM_ENDING.sub("", word))
     return word if shorter == word else _stem(shorter)
@@ -176,18 +187,23 @@ def _stem(word: str) -> str:
 _USUAL_DEFECTS = frozenset(map(_stem, _vocabulary(_USUAL_DEFECTS_TEXT)))
 
 
-def _words(label: str) -> list[str]:
+def _words(label: str) -> tuple[str, ...]:
     """The folded words without numbers; `frei von X`, `X-free` become `no X`, and `i. O.` becomes `io`."""
-    text = re.sub("['’`]", "", _without_accents(label[:_MAX_LENGTH]))
+    return _split(re.sub(r"\d+", " ", label[:_MAX_LENGTH]))
+
+
+@lru_cache(maxsize=4096)
+def _split(label: str) -> tuple[str, ...]:
+    text = re.sub("['’`]", "", _without_accents(label))
     text = re.sub("(?<=[a-zß])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
-    text = " ".join(_folded(word) for word in re.findall(r"[^\W\d_]+", text))
+    text = _folded(" ".join(re.findall(r"[^\W\d_]+", text)))
     text = re.sub(r"\b(\w) (?=\w\b)", r"\1", text)
     text = re.sub(r"\b(non|un) (?=\w)", r"\1", text).replace("in ordnung", "io")
     text = re.sub(r"\b(free|frei) (of|from|von)\b", "no", text)
-    return re.sub(r"^(.*) ?\b(free|frei)$", r"no \1", text).split()
+    return tuple(re.sub(r"^(.*) ?\b(free|frei)$", r"no \1", text).split())
 
 
-def _without_negations(words: list[str]) -> Iterator[Meaning]:
+def _without_negations(words: Sequence[str]) -> Iterator[Meaning]:
     """The meanings of the words with a meaning, each reversed after a negation; `NOT` for a lone negation."""
     negated, alone = False, True
     for meaning in map(_meaning_of_word, words):
