@@ -25,7 +25,10 @@ from segdec.runtime.label_names import (
 )
 from segdec.runtime.suggestions import nearest_name
 
-_OBVIOUS = frozenset({"good", "ok", "okay", "io", "gut", "normal", "pass", "passed"})
+_OBVIOUS = frozenset(
+    {"good", "ok", "okay", "io", "gut", "normal", "pass", "passed", "nodefect", "defectfree", "gutteile"}
+    | {"goodparts"}
+)
 """Plain labels that mean good, of which no note is necessary."""
 
 
@@ -75,7 +78,12 @@ def raise_if_unclear(labels: Collection[str], meanings: LabelMeanings) -> None:
 def describe_good(label: str, photographs: int) -> list[str]:
     """Returns a note about a label of so many photographs that was read as good, unless it is obvious."""
     number = f"{photographs} photograph{'s' * (photographs != 1)}"
-    return [f"The label '{label}' of {number} was read as good."] * (plain_label(label) not in _OBVIOUS)
+    return [f"The label '{label}' of {number} was read as good."] * (not is_obviously_good(label))
+
+
+def is_obviously_good(label: str) -> bool:
+    """Returns whether everybody knows that `label` means good, as `OK` and `no defect`."""
+    return plain_label(label) in _OBVIOUS
 
 
 def check_answers(reading: ReadingOptions, labels: Collection[str]) -> None:

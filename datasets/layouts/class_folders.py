@@ -41,7 +41,7 @@ class ClassFolders:
     these names elsewhere. Folders in `defect` are classes unless `good` has some of their names, or they are
     numbers. A folder with the name of a label is a class too. `train`, `images`, `exports` and alike may be
     above or below them. `labels` are those of defects in annotation files, `exports` the folders of
-    annotation files that list many photographs, of any class. `reading` may name further good folders.
+    annotation files that list many photographs, of any class. `reading` may name further folders as good.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ClassFolders:
         folders = self._folders[photograph.parent]
         for folder, inner in zip(folders, [*folders[1:], None], strict=False):
             if folder in self._good:
-                return GOOD
+                return composed(folder.name)
             if is_any_defect(folder.name):
                 return composed(inner.name if inner in self._kinds else folder.name)
             key = comparison_key(folder.name)
@@ -94,17 +94,15 @@ class ClassFolders:
         splits = (split_of_folder(f.name) for f in self._folders[photograph.parent] if f in self._splits)
         return next(splits, None)
 
-    @property
-    def good_names(self) -> set[str]:
-        """The names of folders of good photographs."""
-        return {folder.name for folder in self._good}
+    def describe(self, good: Collection[str]) -> list[str]:
+        """Returns a sentence for each folder name that states a class, unless it is the name of the class.
 
-    def describe(self) -> list[str]:
-        """Returns a sentence for each folder name that states a class, unless it is the name of the class."""
+        `good` are the classes that mean good.
+        """
         notes = set()
         for folders in self._folders.values():
             for folder in folders:
-                if folder in self._good and folder.name != GOOD:
+                if folder in self._good and folder.name != GOOD and composed(folder.name) in good:
                     notes.add(f"The folder '{folder.name}' was read as good.")
                 elif is_any_defect(folder.name) and folder.name != DEFECT:
                     notes.add(f"The folder '{folder.name}' was read as a class of defects.")
@@ -112,7 +110,7 @@ class ClassFolders:
 
 
 def _good_folders(folders: Iterable[Path], reading: ReadingOptions) -> Iterator[Path]:
-    """The folders whose names mean good, also because of the folders beside them."""
+    """The folders whose names mean good, if there are no other labels than the folders beside them."""
     beside: dict[Path, list[Path]] = defaultdict(list)
     for folder in folders:
         if not is_image_folder(folder.name) and split_of_folder(folder.name) is None:

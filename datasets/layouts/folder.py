@@ -122,14 +122,17 @@ def _read_folders(
     named, annotations = contents.photographs, [each for r in readers.values() for each in r.annotations]
     defects = {label for each in annotations for label in each.defect_labels}
     folders = ClassFolders(contents.folder, named.values(), defects, _exports(contents, readers), reading)
-    classes = {name: folders.class_of(path) for name, path in named.items()}
+    stated = {name: folders.class_of(path) for name, path in named.items()}
+    labels = {label for label in stated.values() if label is not None}.union(
+        *(each.all_labels for each in annotations)
+    )
+    good = interpret_labels(labels, reading).good
+    classes = {name: GOOD if label in good else label for name, label in stated.items()}
     problems: list[DataSetIssue] = []
     masks = MaskPairing(contents.folder, named, classes).pair(mask_files, problems)
-    labels = folders.good_names.union(*(each.all_labels for each in annotations))
     labels |= {mask.folder for files in masks.values() for mask in files if mask.folder}
-    labels |= {label for label in classes.values() if label is not None}
     splits = {name: folders.split_of(path) for name, path in named.items()}
-    return _Folders(classes, splits, masks, labels, problems, folders.describe())
+    return _Folders(classes, splits, masks, labels, problems, folders.describe(good))
 
 
 def _rename_good(readers: Readers, meanings: LabelMeanings) -> list[str]:

@@ -33,7 +33,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 
-from datasets.annotations.label_meanings import LabelMeanings, describe_good, interpret_labels
+from datasets.annotations.label_meanings import (
+    LabelMeanings,
+    describe_good,
+    interpret_labels,
+    is_obviously_good,
+)
 from datasets.annotations.labels import DEFECT, GOOD, class_names
 from datasets.annotations.manifest_file import read_manifest
 from datasets.causes import Cause, CodedDatasetError
@@ -114,9 +119,9 @@ def _item(row: ManifestRow, classes: tuple[str, ...], class_values: MaskValues) 
 def _class_values(listed: Sequence[str], classes: Sequence[str], meanings: LabelMeanings) -> MaskValues:
     """The values of a `class_mask`: the position of each defect in `classes.txt`, and that of ignored areas.
 
-    Position 1 is that of the first line, or of the second one below `good`.
+    Position 1 is that of the first line, or of the second one below `good` or alike.
     """
-    first = 0 if set(listed[:1]) & meanings.good else 1
+    first = 0 if listed and is_obviously_good(listed[0]) else 1
     numbered = ((n, name) for n, name in enumerate(listed, start=first) if name not in meanings.good)
     return (*((n, classes.index(name)) for n, name in numbered), (IGNORED, IGNORED))
 

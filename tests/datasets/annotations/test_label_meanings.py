@@ -174,6 +174,15 @@ def test_folders_are_good_by_their_words_beside_their_opposite_or_by_an_answer(t
     assert labels(load(tmp_path / "third", good=["A ware"])) == {"A-Ware/a": "good", "dent/b": "dent"}
 
 
+def test_a_folder_beside_its_opposite_is_asked_about_if_there_are_further_classes(tmp_path, write_picture):
+    for name in ("a/scratch/1", "a/no_scratch/2", "b/dent/3", "b/no_scratch/4", "b/good/5"):
+        write_picture(tmp_path / f"{name}.png")
+    (tmp_path / "supervision.txt").write_text("label  a/scratch\nlabel  b/dent\n")
+    dataset = load(tmp_path)
+    assert [problem.name for problem in dataset.problems] == ["a/no_scratch/2", "b/no_scratch/4"]
+    assert dataset.notes == ()
+
+
 def test_advice_about_a_folder_that_may_mean_good_asks_instead_of_naming_a_mask(tmp_path, write_picture):
     for name in ("defect/a", "masks/defect/a", "no_burr/b", "no_burr/c"):
         write_picture(tmp_path / f"{name}.png", mask=name.startswith("masks"))
@@ -190,6 +199,16 @@ def test_folders_of_masks_that_may_mean_good_are_asked_about(tmp_path, write_pic
         write_picture(tmp_path / f"{name}.png", mask=name.startswith("masks"))
     (problem,) = load(tmp_path).problems
     assert (problem.name, "--good clean" in problem.text) == ("images/b", True)
+
+
+@pytest.mark.parametrize(("label", "expected"), [("No defects", 0), ("No burr", 1)])
+def test_names_of_values_in_masks_are_read_by_the_same_rules(tmp_path, write_picture, label, expected):
+    write_picture(tmp_path / "JPEGImages/a.png")
+    write_picture(tmp_path / "SegmentationClass/a.png", mask=True, value=1)
+    (tmp_path / "class_names.txt").write_text(f"_background_\n{label}\n")
+    dataset = load(tmp_path)
+    assert len(dataset.problems) == expected
+    assert labels(load(tmp_path, good=["No burr"] * expected)) == {"JPEGImages/a": "good"}
 
 
 def test_the_label_column_of_a_manifest_is_read_by_the_same_rules(tmp_path, write_picture):
@@ -213,6 +232,7 @@ def test_a_good_name_in_the_list_of_classes_keeps_the_values_of_the_others(tmp_p
     (tmp_path / "classes.txt").write_text("scratch\nundamaged\ndent\n")
     (item,) = load(tmp_path, layout="manifest").items
     assert item.mask_values == ((1, 1), (3, 2), (255, 255))
-    (tmp_path / "classes.txt").write_text("good\nscratch\ndent\n")
-    (item,) = load(tmp_path, layout="manifest").items
-    assert item.mask_values == ((1, 1), (2, 2), (255, 255))
+    for first, values in (("good", (1, 2)), ("undamaged", (2, 3))):  # only `good` is always the value 0
+        (tmp_path / "classes.txt").write_text(f"{first}\nscratch\ndent\n")
+        (item,) = load(tmp_path, layout="manifest").items
+        assert item.mask_values == (*zip(values, (1, 2), strict=True), (255, 255))

@@ -19,9 +19,9 @@ LABELS = {
     ),
     Meaning.MAYBE_GOOD: (
         "no scratch|without burr|scratch free|burr-free|no scratches or dents|No solder|unscratched|"
-        "uncracked|MT_Free|good scratch|OK with scratch|good_defect|pass_2|IO 1|0 defects|clean|healthy|acceptable|"
-        "negative|none|no|nothing|background|ohne Grat|kratzerfrei|rissfrei|unzerkratzt|gut mit Kratzer|"
-        "sauber|keine|Nein"
+        "uncracked|MT_Free|good scratch|OK with scratch|good_defect|pass_2|IO 1|0 defects|clean|healthy|"
+        "acceptable|negative|none|no|nothing|background|ohne Grat|kratzerfrei|rissfrei|unzerkratzt|"
+        "gut mit Kratzer|sauber|keine|Nein"
     ),
     Meaning.CLASS: (
         "scratch|Kratzer|dent|damage|Beschädigung|error|defect 1|Defect_A|NOK_2|surface defect|clean cut|"
