@@ -18,7 +18,6 @@ from segdec.runtime.cli import clean_exit, parse_pixel_limit, parse_white_level,
 NAMES = f"layout: {', '.join(LAYOUTS)}; or {commands.AUTO}, which detects it"
 SPLITS = "split file, replaces the split of the layout"
 INVERT_MASKS = "mask files are white where the photograph is good; see data.invert_masks"
-
 STRICT = "shapes that cannot be used, and files with several pictures, are problems of their photographs"
 
 
@@ -73,10 +72,21 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     threshold = "a mask pixel is defective if its value is above N; see data.mask_threshold"
     add("--mask-threshold", type=int, choices=range(255), metavar="N", help=threshold)
     add("--invert-masks", action=argparse.BooleanOptionalAction, help=INVERT_MASKS)
-    annotator = "which of several annotations of one photograph counts: any, all, latest, or an annotator"
     rotation = "annotations were drawn on photographs without their EXIF rotation"
     add("--annotations-before-rotation", action=argparse.BooleanOptionalAction, help=rotation)
+    annotator = "which of several annotations of one photograph counts: any, all, latest, or an annotator"
     add("--annotator", metavar="NAME", help=annotator)
+    good = "label or folder of good photographs, for names that do not show it; repeatable"
+    add("--good", dest="good_labels", action="append", default=argparse.SUPPRESS, metavar="NAME", help=good)
+    defect = "label that is a class of defects although it may mean good; repeatable"
+    add(
+        "--defect",
+        dest="defect_labels",
+        action="append",
+        default=argparse.SUPPRESS,
+        metavar="NAME",
+        help=defect,
+    )
     add("--strict", action="store_true", help=STRICT)
     limit = "limit on height × width of a photograph; see data.max_pixels (default: %(default)s)"
     add("--max-pixels", type=parse_pixel_limit, default=DEFAULT_MAX_PIXELS, metavar="N", help=limit)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from datasets import file_systems
+from datasets.annotations.label_meanings import check_answers
 from datasets.causes import Cause, CodedDatasetError
 from datasets.exif_rotation import apply_rotation
 from datasets.formats.annotation_files import FORMATS
@@ -104,6 +105,7 @@ def load_dataset(
         )
     list_own = _list_or_skip_split if skip_bad_split_file else _list
     dataset = list_own(layout, str(root), reading, own_splits=splits is None, bounds=bounds)
+    labels = {*dataset.labels, *dataset.classes[1:]}
     if test_root is not None:
         if layout == SHARDS:
             raise DatasetError(
@@ -111,10 +113,12 @@ def load_dataset(
                 "a split instead: python -m datasets pack --splits FILE."
             )
         tested = _list(layout, str(test_root), reading)
+        labels |= tested.labels
         dataset = add_test_folder(dataset, tested, test_root, merge_defects=merge_defects)
+    check_answers(reading, labels)
     dataset = _interpret_masks(dataset, reading)
     if reviewed:
-        dataset = add_reviewed(dataset, reviewed, merge_defects=merge_defects)
+        dataset = add_reviewed(dataset, reviewed, reading, merge_defects=merge_defects)
     if splits is not None:
         dataset = apply_splits(dataset, splits)
     if test_root is not None:
@@ -161,16 +165,14 @@ def _list(
     if layout == SHARDS:
         return shards.index(place if file_systems.is_url(place) else str(Path(place)))
     _check_local(layout, place)
-    before_rotation = bool(reading.annotations_before_rotation)
     if layout == "manifest":
-        dataset = manifest.index(Path(place), bounds, before_rotation=before_rotation)
+        dataset = manifest.index(Path(place), bounds, reading)
     elif layout in FOLDER_LAYOUTS:
         dataset = FOLDER_LAYOUTS[layout](Path(place))
         if own_splits and layout in PUBLISHED and has_split_file(Path(place)):
             dataset = _published_split(dataset, Path(place))
     else:
-        formats = FORMATS_OF_LAYOUT[layout]
-        dataset = folder.index(Path(place), formats, reading.annotator, before_rotation=before_rotation)
+        dataset = folder.index(Path(place), FORMATS_OF_LAYOUT[layout], reading)
     return _usable(dataset, place, reading)
 
 

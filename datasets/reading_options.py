@@ -1,6 +1,6 @@
 """What the files of a data set mean where they could mean something else."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Self
 
@@ -16,6 +16,8 @@ class ReadingOptions:
         annotator: Which of several annotations of a photograph is used; see `datasets.formats.label_studio`.
         annotations_before_rotation: Whether annotations were drawn before the EXIF rotation of their
             photographs; None if nobody has decided.
+        good_labels: Labels that mean good, compared without case and separators.
+        defect_labels: Labels that are classes of defects although they may mean good.
         strict: Turn shapes that are dropped or cut off, and files with several pictures, into problems of
             their photographs.
     """
@@ -25,6 +27,8 @@ class ReadingOptions:
     invert_masks: bool | None = None
     annotator: str | None = None
     annotations_before_rotation: bool | None = None
+    good_labels: Sequence[str] = ()
+    defect_labels: Sequence[str] = ()
     strict: bool = False
 
     @classmethod

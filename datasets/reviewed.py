@@ -10,19 +10,27 @@ from pathlib import Path
 
 from datasets.annotations.labels import DEFECT
 from datasets.layouts import manifest
+from datasets.reading_options import DEFAULTS, ReadingOptions
 from datasets.sample import IGNORED, Dataset, DataSetItem
 from segdec.errors import DatasetError
 
 
-def add_reviewed(dataset: Dataset, folders: Sequence[Path], *, merge_defects: bool = False) -> Dataset:
+def add_reviewed(
+    dataset: Dataset,
+    folders: Sequence[Path],
+    reading: ReadingOptions = DEFAULTS,
+    *,
+    merge_defects: bool = False,
+) -> Dataset:
     """Returns the data set with the photographs of these folders.
 
     Raises:
         DatasetError: If a folder cannot be listed, or has a class that the data set does not have, unless
             `merge_defects` says that all classes of defects will be merged.
     """
+    reading = replace(reading, annotations_before_rotation=None)  # they are stored upright
     for folder in folders:
-        reviewed = manifest.index(folder)
+        reviewed = manifest.index(folder, reading=reading)
         if merge_defects:
             dataset = replace(dataset, classes=tuple(dict.fromkeys((*dataset.classes, *reviewed.classes))))
         own = tuple(_renumbered(reviewed, dataset, folder))

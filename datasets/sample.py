@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -212,6 +212,7 @@ class Dataset:
         problems: All problems; a photograph with a problem is not among the items.
         dropped: Problems of single shapes, which are ignored or cut off while their photograph is used.
         notes: Sentences for the user about how the folder was read.
+        labels: The labels as folders and annotation files spell them; empty if the layout has its own.
     """
 
     classes: tuple[str, ...]
@@ -219,6 +220,7 @@ class Dataset:
     problems: tuple[DataSetIssue, ...] = ()
     dropped: tuple[DataSetIssue, ...] = ()
     notes: tuple[str, ...] = ()
+    labels: frozenset[str] = field(default=frozenset(), compare=False)
 
     def of_split(self, split: Split) -> Sequence[DataSetItem]:
         """Returns the items of `split`, sorted by name."""

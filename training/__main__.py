@@ -135,6 +135,17 @@ def _add_fit(commands: "Commands") -> None:
     add("--annotator", metavar="NAME", help=annotator)
     rotation = "annotations were drawn on images without their EXIF rotation"
     add("--annotations-before-rotation", action=argparse.BooleanOptionalAction, help=rotation)
+    good = "label or folder of good images, for names that do not show it; repeatable"
+    add("--good", dest="good_labels", action="append", default=argparse.SUPPRESS, metavar="NAME", help=good)
+    defect = "label that is a class of defects although it may mean good; repeatable"
+    add(
+        "--defect",
+        dest="defect_labels",
+        action="append",
+        default=argparse.SUPPRESS,
+        metavar="NAME",
+        help=defect,
+    )
     strict = "shapes that cannot be used, and files with several pictures, are problems of their images"
     add("--strict", action="store_true", help=strict)
     add("--max-pixels", type=parse_pixel_limit, metavar="N", help="maximum height × width of an image")

@@ -94,6 +94,12 @@ class DataConfig(Config):
         description="which of several annotations of one photograph counts: 'any', 'all', 'latest', or an "
         "annotator; none = they must agree whether it is good",
     )
+    good_labels: tuple[str, ...] = Field(
+        (), description="labels or folders of good photographs, for names that do not show it"
+    )
+    defect_labels: tuple[str, ...] = Field(
+        (), description="labels that are classes of defects although they may mean good"
+    )
     strict: bool = Field(
         False,
         description="shapes that cannot be used, and files with several pictures, are problems of their "

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
 
-from api.data_sets.names import IGNORE, extend_classes, printable
+from api.data_sets.names import IGNORE, add_clear_classes, printable
 from api.data_sets.schemas import DataSet, DataSetCounts, DataSetList
 from api.data_sets.tables import data_set_photographs, data_set_versions, data_sets
 from api.errors import RequestError
@@ -26,7 +26,7 @@ def create_data_set(
     Raises:
         RequestError: 409 if there is one with this name, or too many; 400 for an invalid class.
     """
-    values = {"name": _free_name(connection, name), "classes": extend_classes((), classes)}
+    values = {"name": _free_name(connection, name), "classes": add_clear_classes((), classes)}
     if connection.execute(select(func.count()).select_from(data_sets)).scalar_one() >= MAX_DATA_SETS:
         detail = "There are {limit} data sets already. Expected fewer: use one of them."
         raise RequestError(409, "too_many_data_sets", detail, limit=MAX_DATA_SETS)
@@ -45,14 +45,14 @@ def change_data_set(
         RequestError: 404 if it does not exist, 409 if another one has this name, 400 for an invalid class.
     """
     row = find_data_set(connection, data_set_id)
-    classes, new_name = extend_classes(classes_of(row), added_classes), row["name"]
+    classes, new_name = add_clear_classes(classes_of(row), added_classes), row["name"]
     if name is not None and printable(name) != row["name"]:
         new_name = _free_name(connection, name)
     _change(connection, row, new_name, classes, who)
 
 
 def set_classes(connection: Connection, row: RowMapping, classes: list[str], who: str) -> None:
-    """Replaces the classes of a data set, the row of `find_data_set`; see `extend_classes`."""
+    """Replaces the classes of a data set, the row of `find_data_set`; see `api.data_sets.names`."""
     _change(connection, row, row["name"], classes, who)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from api.errors import RequestError
 from segdec.config import GOOD
 from segdec.runtime.identifiers import is_reserved_class
-from segdec.runtime.label_names import is_good, is_ignored
+from segdec.runtime.label_names import is_good, is_ignored, may_mean_good
 
 MAX_CLASSES = 200
 """Mask values of classes begin at 1; 255 means an ignored area."""
@@ -39,6 +39,13 @@ def extend_classes(known: Sequence[str], added: Sequence[str]) -> list[str]:
         detail = f"{len(classes)} classes. Expected at most {MAX_CLASSES}: merge similar ones."
         raise RequestError(400, "bad_class", detail)
     return classes
+
+
+def add_clear_classes(known: Sequence[str], added: Sequence[str]) -> list[str]:
+    """As `extend_classes`, for names that a person chooses now: none may mean a good part."""
+    for name in filter(may_mean_good, map(printable, added)):
+        raise _bad_class(name, "may mean a good part. Expected the name of a kind of defect.")
+    return extend_classes(known, added)
 
 
 def check_label(label: str, classes: Collection[str]) -> None:

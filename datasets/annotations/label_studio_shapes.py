@@ -13,12 +13,13 @@ import numpy as np
 from datasets.annotations import label_studio_rle
 from datasets.annotations.curves import box_corners, ellipse, rotated
 from datasets.annotations.drawn_mask import Shape
+from datasets.annotations.label_meanings import interpret_labels
 from datasets.annotations.labelled_shape import LabelledShape, read_annotated_size
 from datasets.annotations.labels import read_label
 from datasets.annotations.shapes import Bitmap, Box, Polygon, numbers, read_points
+from datasets.reading_options import ReadingOptions
 from segdec.errors import ImageError
 from segdec.images import decode_mask
-from segdec.runtime.label_names import is_good
 
 CHOICES = "choices"
 LABELS = "labels"
@@ -44,15 +45,15 @@ def read_choices(result: object) -> tuple[str, ...]:
     return tuple(read_label(choice) for choice in listed)
 
 
-def marks_defect(results: object) -> bool:
-    """Returns whether a result is a shape or a choice whose label is not `good`; invalid ones count too."""
+def marks_defect(results: object, reading: ReadingOptions) -> bool:
+    """Returns whether a result is a shape or a choice whose label cannot mean good, or an invalid one."""
+    listed: list[object] = []
     for result in results if isinstance(results, list) else []:
         value = result.get("value") if isinstance(result, dict) else None
         named = [each for key, each in value.items() if key in _LABEL_KEYS] if isinstance(value, dict) else []
-        listed = [label for labels in named if isinstance(labels, list) for label in labels]
-        if any(not (isinstance(label, str) and is_good(label)) for label in listed):
-            return True
-    return False
+        listed += [label for labels in named if isinstance(labels, list) for label in labels]
+    meanings = interpret_labels((label for label in listed if isinstance(label, str)), reading)
+    return any(label not in meanings.good | meanings.unclear for label in map(str, listed))
 
 
 def result_size(result: object) -> tuple[int, int]:

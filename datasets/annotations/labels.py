@@ -2,22 +2,11 @@
 
 from collections.abc import Iterable
 
-from segdec.runtime.label_names import is_good, is_ignored, plain_label
+from segdec.runtime.label_names import is_good, is_ignored
 
 GOOD = "good"
 DEFECT = "defect"
 """The class of defects without a name."""
-
-DEFECT_NAMES = frozenset(
-    {DEFECT, "defects", "defective", "nok", "notok", "nio", "ng", "bad", "ko", "fail", "failed", "faulty"}
-    | {"anomaly", "anomalies", "abnormal", "schlecht", "fehler", "reject", "rejected"}
-)
-"""Names of a class for all defects."""
-
-
-def is_any_defect(label: str) -> bool:
-    """Returns whether `label` means a defect of any kind, such as `defect`, `NOK` or `n.i.O.`."""
-    return plain_label(label) in DEFECT_NAMES
 
 
 def is_defect(label: str) -> bool:

@@ -8,6 +8,7 @@ from datasets.annotations.xml_file import read_root_tag
 from datasets.formats import coco, cvat, label_studio, labelme, unreadable, voc, yolo
 from datasets.formats.annotation_format import AnnotationFormat
 from datasets.formats.annotation_reader import AnnotationReader
+from datasets.reading_options import DEFAULTS, ReadingOptions
 from datasets.text_file import UTF8, parse_json, read_annotation_text
 
 FORMATS: dict[str, AnnotationFormat] = {
@@ -30,21 +31,18 @@ def read_annotation_files(
     sources: Sequence[Path],
     photographs: Sequence[Path],
     formats: Sequence[str],
-    annotator: str | None,
-    *,
-    before_rotation: bool = False,
+    reading: ReadingOptions = DEFAULTS,
 ) -> Readers:
     """Reads the annotation files of a data set.
 
     `sources` may be annotation files, and masks of Pascal VOC before them; files of other `formats` are
-    ignored. For `annotator` see `datasets.formats.label_studio`, for `before_rotation` see
-    `AnnotationReader`.
+    ignored.
 
     Returns:
         A reader for each format that was found, by its name, and one under `UNKNOWN` with the problems of
         files beside photographs that have no known format.
     """
-    readers: Readers = {UNKNOWN: AnnotationReader(root, "", photographs, annotator)}
+    readers: Readers = {UNKNOWN: AnnotationReader(root, "", photographs, reading)}
     for path in sources:
         with readers[UNKNOWN].problem_at(str(path), *readers[UNKNOWN].related_names(path), advice=""):
             content, note = _read_content(path)
@@ -56,7 +54,7 @@ def read_annotation_files(
             elif file_format.name in formats:
                 if file_format.name not in readers:
                     readers[file_format.name] = AnnotationReader(
-                        root, file_format.advice, photographs, annotator, before_rotation=before_rotation
+                        root, file_format.advice, photographs, reading
                     )
                 readers[file_format.name].notes += [note] * bool(note)
                 readers[file_format.name].files.append(path)

@@ -25,6 +25,7 @@ from datasets.annotations.shapes import check_inside
 from datasets.causes import Cause, cause_of
 from datasets.formats.photograph_finder import PhotographFinder
 from datasets.listing import item_name
+from datasets.reading_options import DEFAULTS, ReadingOptions
 from datasets.sample import (
     IGNORED,
     MAX_CLASSES,
@@ -94,6 +95,12 @@ class FileAnnotation:
         return drawn or {label for label in self.labels if is_defect(label)}
 
     @property
+    def all_labels(self) -> set[str]:
+        """All labels, whatever they mean, from masks, shapes, the photograph and its folder."""
+        drawn = {shape.label for shape in self.shapes} | {label for _, label in self.masks}
+        return drawn.union(self.labels, [] if self.folder_class is None else [self.folder_class])
+
+    @property
     def classes(self) -> set[str]:
         """All labels of defects, from masks, shapes, the photograph and its folder."""
         stated = set() if self.folder_class in (None, GOOD) else {str(self.folder_class)}
@@ -109,7 +116,6 @@ class AnnotationReader:
     """Collects the annotations, the problems and the dropped shapes of one data set.
 
     Names are relative to `root`; `advice` is a sentence for the user that ends each problem of an annotation.
-    For `annotator` see `label_studio`. `before_rotation`: whether shapes were drawn before the EXIF rotation.
 
     Attributes:
         annotations: One entry for each annotated photograph.
@@ -122,19 +128,12 @@ class AnnotationReader:
     """
 
     def __init__(
-        self,
-        root: Path,
-        advice: str,
-        photographs: Iterable[Path] = (),
-        annotator: str | None = None,
-        *,
-        before_rotation: bool = False,
+        self, root: Path, advice: str, photographs: Iterable[Path] = (), reading: ReadingOptions = DEFAULTS
     ) -> None:
         self.root = root
         self.photographs = PhotographFinder(photographs)
-        self.annotator = annotator
+        self.reading = reading
         self._advice = advice
-        self._before_rotation = before_rotation
         self.annotations: list[FileAnnotation] = []
         self.problems: list[DataSetIssue] = []
         self.dropped: list[DataSetIssue] = []
@@ -168,7 +167,8 @@ class AnnotationReader:
         if height in _NO_SIZE and width in _NO_SIZE:
             annotation.drawn_on = "pixels"
             try:
-                size = read_size(annotation.photograph, is_stored=self._before_rotation)
+                is_stored = bool(self.reading.annotations_before_rotation)
+                size = read_size(annotation.photograph, is_stored=is_stored)
                 annotation.height, annotation.width = size
             except ImageError as error:
                 raise ValueError(str(error)) from error

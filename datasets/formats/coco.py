@@ -6,7 +6,7 @@
 
 Photographs in `images` without an annotation are good. Segmentations are polygons or run lengths (lists or
 compressed); an annotation without one is drawn as its `bbox`, with the supervision `box`. Crowds are drawn
-like others. Categories of the same name are one class; `good` and `ok` mark no defect. Repeated ids of
+like others. Categories of the same name are one class; those that mean good mark no defect. Repeated ids of
 annotations are ignored: some tools count from 1 in each photograph.
 
 Reference:

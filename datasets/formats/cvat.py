@@ -5,8 +5,8 @@
     images/train/0002.jpg      for an image of the subset `train`
 
 An image without a shape or a tag is good. Polygons, masks, ellipses and boxes (supervision `box`) are drawn,
-polylines 10 px wide. The tag of an image without shapes is its class (supervision `label`). The labels `good`
-and `ok` mark no defect.
+polylines 10 px wide. The tag of an image without shapes is its class (supervision `label`). Labels that
+mean good mark no defect.
 
 Reference:
     https://docs.cvat.ai/docs/other/xml_format

@@ -4,8 +4,9 @@
     images/part.png                 anywhere below the root
 
 The photograph of a task is found by the file name in its data: `/data/upload/1/ab12cd34-part.png` is the file
-with this name, otherwise `part.png`. Photographs without a task or without a finished annotation are
-ignored. An annotation without results means good.
+with this name, otherwise `part.png`; `/tasks/1/resolve/?fileuri=…` names one in a cloud storage, in base64.
+Photographs without a task or without a finished annotation are ignored. An annotation without results means
+good.
 
 Of several annotations of a task, the ground truth is used. Without one they must agree whether the photograph
 is good; the latest is used. Otherwise the setting `annotator` decides: `any` (defective if one annotation
@@ -13,15 +14,17 @@ marks a defect; all their defects are drawn), `all` (defective if all do), `late
 address or name of an annotator.
 
 Polygons, brush strokes, bitmasks, ellipses and rectangles (supervision `box`) are drawn. The choice for a
-photograph without shapes is its class (supervision `label`). The labels `good` and `ok` mark no defect.
+photograph without shapes is its class (supervision `label`). Labels that mean good mark no defect.
 
 Reference:
     https://labelstud.io/guide/export, section "Label Studio JSON format of annotated tasks"
 """
 
+import base64
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from datasets.annotations.label_studio_shapes import (
     drawn_results,
@@ -32,9 +35,13 @@ from datasets.annotations.label_studio_shapes import (
 )
 from datasets.formats.annotation_format import AnnotationFormat
 from datasets.formats.annotation_reader import AnnotationReader, FileAnnotation
+from datasets.reading_options import ReadingOptions
 from segdec.images import SUFFIXES
 
 ANY, ALL, LATEST = "any", "all", "latest"
+
+_STANDARD_BASE64 = str.maketrans("-_ ", "+/+")
+"""Other spellings of base64 in addresses."""
 
 Values = dict[str, Any]
 
@@ -75,7 +82,7 @@ def _read_task(reader: AnnotationReader, path: Path, place: str, task: Any) -> N
     annotation = reader.add(reader.photographs.find(_address(task["data"]), path.parent), place)
     with reader.problem_at(place, annotation.name, advice=""):
         _check_one_picture(task["data"], finished)
-        for chosen in _choose(finished, reader.annotator):
+        for chosen in _choose(finished, reader.reading):
             _read_results(reader, annotation, chosen.get("result"))
 
 
@@ -98,15 +105,16 @@ def _read_results(reader: AnnotationReader, annotation: FileAnnotation, given: o
 # === Several annotators ===
 
 
-def _choose(finished: list[Values], annotator: str | None) -> list[Values]:
+def _choose(finished: list[Values], reading: ReadingOptions) -> list[Values]:
     """Returns the annotations that are used.
 
     Raises:
         ValueError: If annotations disagree whether the photograph is good, and no setting decides.
     """
     ordered = sorted(finished, key=lambda each: str(each.get("updated_at") or each.get("created_at") or ""))
+    annotator = reading.annotator
     truths = [each for each in ordered if each.get("ground_truth") is True]
-    defective = [each for each in ordered if marks_defect(each.get("result"))]
+    defective = [each for each in ordered if marks_defect(each.get("result"), reading)]
     if truths:
         return truths[-1:]
     if own := [each for each in ordered if annotator and annotator.casefold() in _names(each)]:
@@ -140,20 +148,22 @@ def _names(annotation: Values) -> list[str]:
 
 def _address(data: Values) -> str:
     """The address of the photograph in Label Studio; ValueError if there is none, or several."""
-    pictures = {key: value for key, value in data.items() if _names_picture(value)}
+    pictures = _pictures(data)
     if "image" in pictures:
-        return str(pictures["image"])
+        return pictures["image"]
     if len(pictures) != 1:
+        given = data.get("image", next((value for value in data.values() if isinstance(value, str)), None))
+        named = f"; {given!r:.160} holds no file name" if isinstance(given, str) and not pictures else ""
         raise ValueError(
-            f"the data of the task name {len(pictures)} pictures. Expected one, preferably under the key "
-            "'image'"
+            f"the data of the task name {len(pictures)} pictures{named}. Expected one, preferably under the "
+            "key 'image'"
         )
-    return str(next(iter(pictures.values())))
+    return next(iter(pictures.values()))
 
 
 def _check_one_picture(data: Values, finished: list[Values]) -> None:
     """Raises ValueError if the task shows several pictures and a result may belong to another one."""
-    pictures = [key for key, value in data.items() if _names_picture(value)]
+    pictures = _pictures(data)
     results = [result for each in finished for result in each.get("result") or [] if isinstance(result, dict)]
     shown = {str(result["to_name"]) for result in results if result.get("to_name")}
     if len(pictures) > 1 and (len(shown) > 1 or (not shown <= {"image"} and shown & {*pictures})):
@@ -163,11 +173,27 @@ def _check_one_picture(data: Values, finished: list[Values]) -> None:
         )
 
 
-def _names_picture(value: object) -> bool:
-    if not isinstance(value, str):
-        return False
+def _pictures(data: Values) -> dict[str, str]:
+    """The addresses of pictures among the data, by their keys."""
+    strings = {key: value for key, value in data.items() if isinstance(value, str)}
+    resolved = {key: _resolve(value) for key, value in strings.items()}
+    return {key: address for key, address in resolved.items() if _names_picture(address)}
+
+
+def _resolve(address: str) -> str:
+    """The address in a cloud storage if `fileuri` of the query holds one, mostly in base64."""
+    with suppress(ValueError):  # for example an unmatched bracket
+        for written in parse_qs(urlsplit(address).query).get("fileuri", []):
+            if _names_picture(written):
+                return written
+            plain = written.translate(_STANDARD_BASE64).rstrip("=")
+            return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True).decode()
+    return address
+
+
+def _names_picture(address: str) -> bool:
     try:
-        path = unquote(urlsplit(value).path)
+        path = unquote(urlsplit(address).path)
     except ValueError:  # for example an unmatched bracket
         path = ""
-    return any(PurePosixPath(text).suffix.lower() in SUFFIXES for text in (value, path))
+    return any(PurePosixPath(text).suffix.lower() in SUFFIXES for text in (address, path))

@@ -6,7 +6,7 @@
 A JSON file belongs to the photograph with its stem in the same folder, otherwise to the one in its
 `imagePath`. Polygons, rectangles (supervision `box`), rotated rectangles, circles and masks are drawn, lines
 and points 10 px wide as in LabelMe. A flag that is set on a photograph without shapes is its class
-(supervision `label`). The labels and flags `good`, `ok` and `_background_` mark no defect.
+(supervision `label`). Those that mean good, and `_background_`, mark no defect.
 
 Reference:
     https://github.com/wkentaro/labelme

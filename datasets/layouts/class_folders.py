@@ -1,15 +1,18 @@
 """The meaning of folder names: classes, splits, photographs, masks."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
-from datasets.annotations.labels import DEFECT, GOOD, is_any_defect
+from datasets.annotations.label_meanings import interpret_labels
+from datasets.annotations.labels import DEFECT, GOOD
 from datasets.formats.voc import SEGMENTATION_FOLDERS
 from datasets.listing import comparison_key, composed
+from datasets.reading_options import DEFAULTS, ReadingOptions
 from datasets.sample import Split
 from datasets.splitting import split_of_folder
-from segdec.runtime.label_names import is_good
+from segdec.runtime.label_names import is_any_defect, is_good
 
 MASKS = "masks"
 
@@ -38,7 +41,7 @@ class ClassFolders:
     these names elsewhere. Folders in `defect` are classes unless `good` has some of their names, or they are
     numbers. A folder with the name of a label is a class too. `train`, `images`, `exports` and alike may be
     above or below them. `labels` are those of defects in annotation files, `exports` the folders of
-    annotation files that list many photographs, of any class.
+    annotation files that list many photographs, of any class. `reading` may name further folders as good.
     """
 
     def __init__(
@@ -47,13 +50,15 @@ class ClassFolders:
         photographs: Iterable[Path],
         labels: Iterable[str] = (),
         exports: Iterable[Path] = (),
+        reading: ReadingOptions = DEFAULTS,
     ) -> None:
         self._folders = {folder: _below(root, folder) for folder in {path.parent for path in photographs}}
         known = {above for folders in self._folders.values() for above in folders}
         splits = {folder for folder in known if split_of_folder(folder.name)}
         trained = {folder.parent for folder in splits if split_of_folder(folder.name) == "train"}
         self._splits = {folder for folder in splits if folder.parent in trained}
-        parents = {folder.parent for folder in known if is_good(folder.name) or is_any_defect(folder.name)}
+        self._good = set(_good_folders(known, reading))
+        parents = {folder.parent for folder in known if folder in self._good or is_any_defect(folder.name)}
         above = {folder.parent for folder in parents & self._splits}
         self._parents = parents | {folder for folder in self._splits if folder.parent in above}
         self._containers = {above for f in {*exports, *self._parents} for above in _below(root, f)}
@@ -61,9 +66,7 @@ class ClassFolders:
         self._labels = {comparison_key(label) for label in labels}
         self._names = {comparison_key(folder.name) for folder in others if folder.parent in self._parents}
         in_good = {
-            comparison_key(path.name)
-            for path in known
-            if any(is_good(f.name) for f in _below(root, path)[:-1])
+            comparison_key(path.name) for path in known if not self._good.isdisjoint(_below(root, path)[:-1])
         }
         in_defect = {folder for folder in others if is_any_defect(folder.parent.name)}
         shared = {folder.parent for folder in in_defect if comparison_key(folder.name) in in_good}
@@ -73,8 +76,8 @@ class ClassFolders:
         """Returns the class that a folder of the photograph states, by its name; None without one."""
         folders = self._folders[photograph.parent]
         for folder, inner in zip(folders, [*folders[1:], None], strict=False):
-            if is_good(folder.name):
-                return GOOD
+            if folder in self._good:
+                return composed(folder.name)
             if is_any_defect(folder.name):
                 return composed(inner.name if inner in self._kinds else folder.name)
             key = comparison_key(folder.name)
@@ -91,16 +94,30 @@ class ClassFolders:
         splits = (split_of_folder(f.name) for f in self._folders[photograph.parent] if f in self._splits)
         return next(splits, None)
 
-    def describe(self) -> list[str]:
-        """Returns a sentence for each folder name that states a class, unless it is the name of the class."""
+    def describe(self, good: Collection[str]) -> list[str]:
+        """Returns a sentence for each folder name that states a class, unless it is the name of the class.
+
+        `good` are the classes that mean good.
+        """
         notes = set()
         for folders in self._folders.values():
             for folder in folders:
-                if is_good(folder.name) and folder.name != GOOD:
+                if folder in self._good and folder.name != GOOD and composed(folder.name) in good:
                     notes.add(f"The folder '{folder.name}' was read as good.")
                 elif is_any_defect(folder.name) and folder.name != DEFECT:
                     notes.add(f"The folder '{folder.name}' was read as a class of defects.")
         return sorted(notes)
+
+
+def _good_folders(folders: Iterable[Path], reading: ReadingOptions) -> Iterator[Path]:
+    """The folders whose names mean good, if there are no other labels than the folders beside them."""
+    beside: dict[Path, list[Path]] = defaultdict(list)
+    for folder in folders:
+        if not is_image_folder(folder.name) and split_of_folder(folder.name) is None:
+            beside[folder.parent].append(folder)
+    for group in beside.values():
+        good = interpret_labels((folder.name for folder in group), reading).good
+        yield from (folder for folder in group if folder.name in good)
 
 
 def _below(root: Path, folder: Path) -> list[Path]:

@@ -1,7 +1,7 @@
 """One spelling for classes that differ only in case, as `Scratch` and `scratch`."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from datasets.formats.annotation_reader import FileAnnotation
@@ -20,10 +20,11 @@ def unify_spelling(annotations: Sequence[FileAnnotation]) -> tuple[list[FileAnno
     several = [listed for listed in spellings.values() if len(listed) > 1]
     chosen = {label: listed[0] for listed in several for label in listed}
     notes = [f"The labels {', '.join(map(repr, listed))} were read as {listed[0]!r}." for listed in several]
-    return ([_renamed(each, chosen) for each in annotations] if chosen else list(annotations)), notes
+    return ([renamed(each, chosen) for each in annotations] if chosen else list(annotations)), notes
 
 
-def _renamed(annotation: FileAnnotation, chosen: dict[str, str]) -> FileAnnotation:
+def renamed(annotation: FileAnnotation, chosen: Mapping[str, str]) -> FileAnnotation:
+    """Returns the annotation with the chosen names of its labels, wherever they are."""
     stated = annotation.folder_class
     return replace(
         annotation,

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from datasets.annotations.labels import DEFECT, GOOD, is_any_defect
+from datasets.annotations.labels import DEFECT, GOOD
 from datasets.formats.annotation_reader import FileAnnotation
 from datasets.layouts.mask_pairing import MaskFile
-from segdec.runtime.label_names import is_good
+from segdec.runtime.label_names import is_any_defect, is_good
 
 
 def combine(annotation: FileAnnotation, stated: str | None, masks: Sequence[MaskFile]) -> FileAnnotation:

@@ -1,6 +1,6 @@
 """A folder of photographs, with everything in it that says what they show.
 
-    root/good/0001.jpg               or `ok`, `gut`, `io`, `normal`, in any case
+    root/good/0001.jpg               or another name that means good, see `label_meanings`
     root/scratch/0002.jpg            any name: `defect`, or one folder for each class of defect
     root/masks/scratch/0002.png      or root/masks/0002.png, or root/scratch/0002_mask.png
     root/scratch/0003.json           annotations of a labelling tool, see `datasets.formats`
@@ -26,25 +26,32 @@ A defective photograph without a mask is a problem, because the mask may have be
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from datasets.annotations.label_meanings import (
+    LabelMeanings,
+    describe_good,
+    interpret_labels,
+    raise_if_unclear,
+)
 from datasets.annotations.labels import DEFECT, GOOD, class_names
-from datasets.causes import Cause
+from datasets.causes import Cause, CodedDatasetError
 from datasets.formats.annotation_files import FORMATS, Readers, read_annotation_files
 from datasets.formats.annotation_reader import FileAnnotation, annotated_item, problem
 from datasets.formats.voc import is_class_mask
 from datasets.formats.yolo import NAME_FILES, YAML_SUFFIXES
 from datasets.layouts.class_folders import MASKS, ClassFolders
-from datasets.layouts.class_spelling import unify_spelling
+from datasets.layouts.class_spelling import renamed, unify_spelling
 from datasets.layouts.evidence import combine
 from datasets.layouts.folder_contents import FolderContents, find_folder, list_contents
 from datasets.layouts.mask_labels import label_by_masks
-from datasets.layouts.mask_pairing import MaskPairing
+from datasets.layouts.mask_pairing import MaskFile, MaskPairing
 from datasets.layouts.unlabelled import resolve_unlabelled
 from datasets.problems import list_names
-from datasets.sample import Dataset, DataSetIssue, DataSetItem
+from datasets.reading_options import DEFAULTS, ReadingOptions
+from datasets.sample import Dataset, DataSetIssue, DataSetItem, Split
 from datasets.splitting import assign_own_splits
 from datasets.supervision import apply_supervision
 from segdec.runtime.label_names import is_ignored
@@ -54,32 +61,20 @@ SUPERVISION_FILE = "supervision.txt"
 ALL_FORMATS = tuple(FORMATS)
 
 
-def index(
-    root: Path,
-    formats: Sequence[str] = ALL_FORMATS,
-    annotator: str | None = None,
-    *,
-    before_rotation: bool = False,
-) -> Dataset:
+def index(root: Path, formats: Sequence[str] = ALL_FORMATS, reading: ReadingOptions = DEFAULTS) -> Dataset:
     """Lists the photographs below `root`, with the split of `splits.txt`, their own or the default split.
 
-    `root` may be its only annotation file. `annotator`: which of several annotations of a photograph is used,
-    see `label_studio`. `before_rotation`: whether annotations were drawn before the EXIF rotation.
+    `root` may be its only annotation file.
 
     Raises:
         DatasetError: If a folder cannot be listed, photographs are missing, nothing states which photographs
             are good, or a text file is invalid.
     """
-    dataset = list_items(root, formats, annotator, before_rotation=before_rotation)
-    return assign_own_splits(dataset, find_folder(root))
+    return assign_own_splits(list_items(root, formats, reading), find_folder(root))
 
 
 def list_items(
-    root: Path,
-    formats: Sequence[str] = ALL_FORMATS,
-    annotator: str | None = None,
-    *,
-    before_rotation: bool = False,
+    root: Path, formats: Sequence[str] = ALL_FORMATS, reading: ReadingOptions = DEFAULTS
 ) -> Dataset:
     """Lists the items with the splits that folders and annotation files state.
 
@@ -90,32 +85,74 @@ def list_items(
     class_masks = [path for path in contents.masks if is_class_mask(path)] if "voc" in formats else []
     sources = [root] if root.is_file() else [*class_masks, *contents.texts]
     photographs = list(contents.photographs.values())
-    readers = read_annotation_files(
-        folder, sources, photographs, formats, annotator, before_rotation=before_rotation
-    )
-    masks = sorted({*contents.masks} - {*class_masks})
-    annotations, problems, notes = _combine(contents, masks, readers)
+    readers = read_annotation_files(folder, sources, photographs, formats, reading)
+    stated = _read_folders(contents, sorted({*contents.masks} - {*class_masks}), readers, reading)
+    meanings = interpret_labels(stated.labels, reading)
+    notes = [*stated.notes, *_rename_good(readers, meanings)]
+    annotations, problems, more = _combine(contents, stated, readers, meanings)
     annotations, spellings = unify_spelling(annotations)
-    notes += [*spellings, *_describe_masks(annotations)]
+    notes += [*more, *spellings, *_describe_masks(annotations)]
     dropped = tuple(issue for reader in readers.values() for issue in reader.dropped)
-    dataset = replace(_build(annotations, problems), dropped=dropped, notes=tuple(notes))
+    dataset = replace(
+        _build(annotations, problems), dropped=dropped, notes=tuple(notes), labels=frozenset(stated.labels)
+    )
     if (folder / SUPERVISION_FILE).exists():
         dataset = apply_supervision(dataset, folder / SUPERVISION_FILE)
     return _without_unmasked(dataset, folder)
 
 
+@dataclass(frozen=True)
+class _Folders:
+    """What folders and masks state: the class and the split of each photograph by name, or None; its masks.
+
+    `labels` are all labels of the data set, `problems` those of masks.
+    """
+
+    classes: Mapping[str, str | None]
+    splits: Mapping[str, Split | None]
+    masks: Mapping[str, Sequence[MaskFile]]
+    labels: Collection[str]
+    problems: Sequence[DataSetIssue]
+    notes: Sequence[str]
+
+
+def _read_folders(
+    contents: FolderContents, mask_files: Sequence[Path], readers: Readers, reading: ReadingOptions
+) -> _Folders:
+    named, annotations = contents.photographs, [each for r in readers.values() for each in r.annotations]
+    defects = {label for each in annotations for label in each.defect_labels}
+    folders = ClassFolders(contents.folder, named.values(), defects, _exports(contents, readers), reading)
+    stated = {name: folders.class_of(path) for name, path in named.items()}
+    labels = {label for label in stated.values() if label is not None}.union(
+        *(each.all_labels for each in annotations)
+    )
+    good = interpret_labels(labels, reading).good
+    classes = {name: GOOD if label in good else label for name, label in stated.items()}
+    problems: list[DataSetIssue] = []
+    masks = MaskPairing(contents.folder, named, classes).pair(mask_files, problems)
+    labels |= {mask.folder for files in masks.values() for mask in files if mask.folder}
+    splits = {name: folders.split_of(path) for name, path in named.items()}
+    return _Folders(classes, splits, masks, labels, problems, folders.describe(good))
+
+
+def _rename_good(readers: Readers, meanings: LabelMeanings) -> list[str]:
+    """Renames labels that mean good to `good`; returns notes about those of which that is not obvious."""
+    names = dict.fromkeys(meanings.good, GOOD)
+    number: Counter[str] = Counter()
+    for reader in readers.values():
+        number.update(label for each in reader.annotations for label in each.all_labels & meanings.good)
+        reader.annotations = [renamed(each, names) for each in reader.annotations]
+    return [note for label in sorted(number) for note in describe_good(label, number[label])]
+
+
 def _combine(
-    contents: FolderContents, mask_files: Sequence[Path], readers: Readers
+    contents: FolderContents, folders: _Folders, readers: Readers, meanings: LabelMeanings
 ) -> tuple[list[FileAnnotation], list[DataSetIssue], list[str]]:
     """What folders, masks and annotation files state about each photograph; also problems and notes."""
-    named, problems = contents.photographs, [*contents.problems]
-    annotations = _one_for_each(readers, problems)
-    labels = {label for each in annotations.values() for label in each.defect_labels}
-    folders = ClassFolders(contents.folder, named.values(), labels, _exports(contents, readers))
-    classes = {name: folders.class_of(path) for name, path in named.items()}
-    masks = MaskPairing(contents.folder, named, classes).pair(mask_files, problems)
+    named, problems = contents.photographs, [*contents.problems, *folders.problems]
+    annotations, classes, masks = _one_for_each(readers, problems), folders.classes, folders.masks
     problems += [issue for reader in readers.values() for issue in reader.problems]
-    notes = [*folders.describe(), *contents.notes, *(note for r in readers.values() for note in r.notes)]
+    notes = [*contents.notes, *(note for reader in readers.values() for note in reader.notes)]
 
     stated = {name for name, label in classes.items() if label is not None} | masks.keys()
     known = stated | annotations.keys() | {issue.name for issue in problems}
@@ -136,13 +173,28 @@ def _combine(
     combined = []
     for name in sorted(named.keys() - left_out - ignored - {issue.name for issue in problems}):
         own = annotations.get(name) or FileAnnotation(named[name], name, "")
-        own.split = own.split or splits.get(name) or folders.split_of(own.photograph)
+        own.split = own.split or splits.get(name) or folders.splits[name]
         try:
-            combined.append(combine(own, classes[name], masks.get(name, [])))
+            combined.append(_combined(own, classes[name], masks.get(name, []), meanings))
+        except CodedDatasetError as error:
+            problems.append(problem(own.place or str(own.photograph), str(error), name, error.cause))
         except ValueError as error:
             place, cause = own.place or str(own.photograph), Cause("annotation_contradiction")
             problems.append(problem(place, f"{error}.", name, cause))
     return combined, problems, [*notes, *more]
+
+
+def _combined(
+    own: FileAnnotation, stated: str | None, masks: Sequence[MaskFile], meanings: LabelMeanings
+) -> FileAnnotation:
+    """As `combine`, with `good` for all labels that mean it.
+
+    Raises:
+        CodedDatasetError: If a label may mean good.
+        ValueError: If what is stated is contradictory.
+    """
+    raise_if_unclear({*own.all_labels, *(mask.folder for mask in masks), stated or GOOD}, meanings)
+    return renamed(combine(own, stated, masks), dict.fromkeys(meanings.good, GOOD))
 
 
 def _build(annotations: Sequence[FileAnnotation], problems: Sequence[DataSetIssue]) -> Dataset:

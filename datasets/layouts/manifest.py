@@ -11,7 +11,7 @@
     line-1/0003.png,dent,,"120,40,32,18",val,plate-9
 
 `image` and `label` are required, all other columns are optional, in any order. Paths are relative to the
-folder of the manifest. Photographs without a defect have the label `good` (or `ok`); the other labels are the
+folder of the manifest. Photographs without a defect have the label `good`, or one that means it; others are
 classes. Good photographs alone are also a data set, with the classes `good` and `defect`.
 
     mask                  file of the photograph's size, PNG, BMP or TIFF, above 0 for defect pixels
@@ -33,50 +33,60 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 
+from datasets.annotations.label_meanings import (
+    LabelMeanings,
+    describe_good,
+    interpret_labels,
+    is_obviously_good,
+)
 from datasets.annotations.labels import DEFECT, GOOD, class_names
 from datasets.annotations.manifest_file import read_manifest
-from datasets.causes import Cause
+from datasets.causes import Cause, CodedDatasetError
 from datasets.file_bounds import FileOutsideError, outside_problem
 from datasets.formats.annotation_reader import problem
 from datasets.layouts.manifest_row import ManifestRow, read_name, read_row
+from datasets.reading_options import DEFAULTS, ReadingOptions
 from datasets.sample import IGNORED, Dataset, DataSetIssue, DataSetItem, MaskValues
 from datasets.splitting import SPLIT_WORDS, assign_splits
 from datasets.text_file import UTF8, read_annotation_text, read_text
 from segdec.errors import DatasetError
-from segdec.runtime.label_names import is_good
 from segdec.runtime.suggestions import nearest_name
 
 NAMES = ("manifest.csv", "manifest.jsonl")
 CLASSES_FILE = "classes.txt"
 
 
-def index(root: Path, bounds: Path | None = None, *, before_rotation: bool = False) -> Dataset:
+def index(root: Path, bounds: Path | None = None, reading: ReadingOptions = DEFAULTS) -> Dataset:
     """Lists the photographs of the manifest at `root`, a file or its folder.
 
     Problems are invalid lines, missing photographs and masks, unknown labels, shapes outside the photograph,
     annotations that contradict the label or each other, repeated photographs and names, and groups in two
     splits. Outside of the folder `bounds` no file is read: photographs with such a file are problems.
-    `before_rotation`: whether boxes and polygons were drawn before the EXIF rotation.
 
     Raises:
         DatasetError: If there is no manifest or two, it lacks a column or has an unknown one, no photograph
             is good and there is no `classes.txt`, or `classes.txt` or `splits.txt` is invalid.
     """
     path = _find(root)
+    entries, listed = read_manifest(path), _read_classes(path.parent / CLASSES_FILE)
+    labels = Counter(str(entry.values.get("label", GOOD)).strip() for entry in entries)
+    meanings = interpret_labels({*labels, *listed}, reading)
     rows, problems = [], []
-    for entry in read_manifest(path):
+    for entry in entries:
         name = ""
         try:
             if entry.error:
                 raise ValueError(entry.error)
             name = read_name(entry.values, path.parent)
-            row = read_row(entry.line, entry.values, path, name, bounds, before_rotation=before_rotation)
-            rows.append(row)
+            rows.append(read_row(entry.line, entry.values, path, name, meanings, reading, bounds))
         except FileOutsideError as error:
             problems.append(outside_problem(error.path, name))
+        except CodedDatasetError as error:
+            problems.append(DataSetIssue(_place(path, [entry.line]), str(error), name, error.cause))
         except ValueError as error:
             problems.append(_problem(path, [entry.line], f"{error}. Correct the line.", name))
-    known = _read_classes(path.parent / CLASSES_FILE)
+    defects = [name for name in listed if name not in meanings.good]
+    known = (GOOD, *(defects or [DEFECT])) if listed else ()
     problems += _unknown_labels(path, rows, known) if known else _labels_by_case(path, rows)
     problems += [] if known else _unknown_values(path, rows)
     problems += [*_listed_twice(path, rows), *_split_groups(path, rows)]
@@ -86,17 +96,21 @@ def index(root: Path, bounds: Path | None = None, *, before_rotation: bool = Fal
         _check_good(path, {row.label for row in kept})
     classes = known or class_names(row.label for row in kept)
     classes = classes if len(classes) > 1 else (GOOD, DEFECT)
-    items = tuple(_item(row, classes) for row in sorted(kept, key=lambda row: row.name))
+    values = _class_values(listed, classes, meanings)
+    items = tuple(_item(row, classes, values) for row in sorted(kept, key=lambda row: row.name))
     dropped = tuple(_problem(path, [row.line], f"{text}.", row.name) for row in kept for text in row.dropped)
     encoding = read_annotation_text(path)[1]
-    notes = () if encoding == UTF8 else (f"{path} is not UTF-8; it was read as {encoding}.",)
-    return assign_splits(Dataset(classes, items, tuple(problems), dropped, notes), path.parent)
+    notes = [f"{path} is not UTF-8; it was read as {encoding}."] * (encoding != UTF8)
+    notes += [note for label in sorted(meanings.good) for note in describe_good(label, labels[label])]
+    own = frozenset({*labels, *listed})
+    dataset = Dataset(classes, items, tuple(problems), dropped, tuple(notes), own)
+    return assign_splits(dataset, path.parent)
 
 
-def _item(row: ManifestRow, classes: tuple[str, ...]) -> DataSetItem:
+def _item(row: ManifestRow, classes: tuple[str, ...], class_values: MaskValues) -> DataSetItem:
     label = classes.index(row.label)
     split, fold = SPLIT_WORDS[row.split] if row.split else (None, None)
-    values = class_values(classes) if row.class_valued else None
+    values = class_values if row.class_valued else None
     return DataSetItem(
         row.name,
         row.image,
@@ -111,10 +125,14 @@ def _item(row: ManifestRow, classes: tuple[str, ...]) -> DataSetItem:
     )
 
 
-def class_values(classes: Sequence[str]) -> MaskValues:
-    """Returns the values of a `class_mask`: the index of each class of defects, and that of ignored areas."""
-    own = (*range(1, len(classes)), IGNORED)
-    return tuple(zip(own, own, strict=True))
+def _class_values(listed: Sequence[str], classes: Sequence[str], meanings: LabelMeanings) -> MaskValues:
+    """The values of a `class_mask`: the position of each defect in `classes.txt`, and that of ignored areas.
+
+    Position 1 is that of the first line, or of the second one below `good` or alike.
+    """
+    first = 0 if listed and is_obviously_good(listed[0]) else 1
+    numbered = ((n, name) for n, name in enumerate(listed, start=first) if name not in meanings.good)
+    return (*((n, classes.index(name)) for n, name in numbered), (IGNORED, IGNORED))
 
 
 def _find(root: Path) -> Path:
@@ -136,20 +154,20 @@ def _find(root: Path) -> Path:
 
 
 def _read_classes(path: Path) -> tuple[str, ...]:
-    """Returns `good` and the other classes of `classes.txt`, in its order; empty without that file.
+    """Returns the lines of `classes.txt`; empty without that file.
 
     The line `good` alone states that no photograph shows a defect.
     """
     if not path.exists():
         return ()
     lines = [line.strip() for line in read_text(path).splitlines()]
-    names = [line for line in lines if line and not is_good(line)]
-    if not any(lines) or len(set(names)) < len(names):
+    names = [line for line in lines if line]
+    if not names or len(set(names)) < len(names):
         raise DatasetError(
             f"{path} holds {', '.join(names) or 'no class'}. Expected each class of defects once, on its own "
             "line."
         )
-    return (GOOD, *(names or [DEFECT]))
+    return tuple(names)
 
 
 def _unknown_labels(
@@ -246,5 +264,8 @@ def _shared(
 
 
 def _problem(path: Path, lines: Sequence[int], text: str, name: str) -> DataSetIssue:
-    place = f"{path}, line{'s' if len(lines) > 1 else ''} {' and '.join(map(str, lines))}"
-    return problem(place, text, name, Cause("manifest_line"))
+    return problem(_place(path, lines), text, name, Cause("manifest_line"))
+
+
+def _place(path: Path, lines: Sequence[int]) -> str:
+    return f"{path}, line{'s' if len(lines) > 1 else ''} {' and '.join(map(str, lines))}"

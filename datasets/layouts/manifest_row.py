@@ -8,16 +8,18 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from datasets.annotations.drawn_mask import DrawnMask, Shape
+from datasets.annotations.label_meanings import LabelMeanings, raise_if_unclear
 from datasets.annotations.labels import GOOD, read_label
 from datasets.annotations.shapes import Box, Polygon, check_inside, read_points
 from datasets.file_bounds import path_inside
 from datasets.layouts.mask_pairing import LOSSY_SUFFIXES
+from datasets.reading_options import ReadingOptions
 from datasets.sample import DrawnOn, Supervision
 from datasets.splitting import SPLIT_WORDS
 from datasets.supervision import WORDS
 from segdec.errors import ImageError
 from segdec.images import MAX_PIXEL_LIMIT, ImageFile, read_size
-from segdec.runtime.label_names import is_good, is_ignored
+from segdec.runtime.label_names import is_ignored
 from segdec.runtime.suggestions import nearest_name
 
 Values = dict[str, object]
@@ -50,21 +52,21 @@ def read_row(
     values: Values,
     manifest: Path,
     name: str,
+    meanings: LabelMeanings,
+    reading: ReadingOptions,
     bounds: Path | None = None,
-    *,
-    before_rotation: bool = False,
 ) -> ManifestRow:
     """Reads the row of an entry, `name` from `read_name`.
 
-    `before_rotation`: whether boxes and polygons were drawn before the EXIF rotation of the photograph.
-
     Raises:
         FileOutsideError: If a file lies outside of `bounds`.
+        CodedDatasetError: If the label may mean good.
         ValueError: If the entry is invalid.
     """
     folder = manifest.parent
     label = read_label(values.get("label", ""))
-    if is_good(label):
+    raise_if_unclear([label], meanings)
+    if label in meanings.good:
         label = GOOD
     if is_ignored(label):
         raise ValueError(f"the label '{label}' states no class. Remove the line, or rename the class")
@@ -83,7 +85,7 @@ def read_row(
     if masks:
         mask = _existing_mask(values, masks[0], folder, bounds)
     elif boxes or polygons:
-        mask = _draw(image, f"{manifest}, line {line}", [*boxes, *polygons], dropped, before_rotation)
+        mask = _draw(image, f"{manifest}, line {line}", [*boxes, *polygons], dropped, reading)
     usual: Supervision = "box" if boxes else "label" if mask is None and label != GOOD else "mask"
     supervision = _word(values, "supervision", WORDS) or usual
     if supervision != usual and usual == "label":
@@ -187,10 +189,11 @@ def _numbers(text: str) -> list[float]:
 
 
 def _draw(
-    image: Path, place: str, shapes: list[Shape], dropped: list[str], before_rotation: bool
+    image: Path, place: str, shapes: list[Shape], dropped: list[str], reading: ReadingOptions
 ) -> DrawnMask:
+    is_stored = bool(reading.annotations_before_rotation)
     try:  # whoever draws it has the limit
-        height, width = read_size(image, max_pixels=MAX_PIXEL_LIMIT, is_stored=before_rotation)
+        height, width = read_size(image, max_pixels=MAX_PIXEL_LIMIT, is_stored=is_stored)
     except ImageError as error:
         raise ValueError(str(error).rstrip(".")) from error
     drawn = []

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from datasets.annotations.class_values import distinct_values
-from datasets.annotations.labels import GOOD, is_any_defect
+from datasets.annotations.labels import GOOD
 from datasets.causes import Cause
 from datasets.layouts.class_folders import MASKS, distinctive_parts, find_mask_folders
 from datasets.listing import comparison_key
 from datasets.sample import DataSetIssue
 from segdec.errors import ImageError
 from segdec.images import decode_mask_values, read_file
-from segdec.runtime.label_names import is_ignored
+from segdec.runtime.label_names import is_any_defect, is_ignored
 
 SUFFIXES = frozenset({".png", ".bmp", ".tif", ".tiff"})
 LOSSY_SUFFIXES = frozenset({".jpg", ".jpeg", ".webp"})

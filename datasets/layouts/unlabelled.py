@@ -51,11 +51,12 @@ def resolve_unlabelled(
 
     They are good beside photographs with annotations of a tool that writes files only for photographs with
     defects (LabelMe, YOLO), and ignored if annotation files list their photographs (COCO, CVAT, Label
-    Studio), or if an annotation file has no photograph: it may belong to one of these, under another name.
+    Studio), or if an annotation file or mask has a problem and may belong to one of these: its photograph was
+    not found, or it cannot be read.
     Otherwise, with class folders or masks of other photographs, they are problems. `unlabelled` are name →
     file of these photographs, `formats` folder → formats of the annotations there. The others say whether
-    folders or masks state the class of other photographs, whether there are problems, and whether an
-    annotation file has no photograph; `advice` is about files that were not read.
+    folders or masks state the class of other photographs, whether there are problems, and whether there are
+    some of files whose photograph is unknown; `advice` is about files that were not read.
 
     Returns:
         Problems, the names of photographs that are ignored, and notes for the user.
@@ -67,8 +68,8 @@ def resolve_unlabelled(
         return [], set(), []
     every = {name for of_folder in formats.values() for name in of_folder}
     if has_orphans and not has_classes:
-        note = f"{_count(unlabelled)}, left out, because annotation files have no photograph."
-        return [], set(unlabelled), [note]
+        why = "an annotation or a mask that may belong to them has a problem"
+        return [], set(unlabelled), [f"{_count(unlabelled)}, left out: {why}."]
     if not (every or has_classes or has_problems):
         cause = Cause("no_label_anywhere", {"photographs": len(unlabelled)})
         raise CodedDatasetError(_describe_no_class(root, len(unlabelled)) + advice, cause)
@@ -104,6 +105,7 @@ def _describe_no_class(root: Path, count: int) -> str:
     known = "\n".join(f"  {name:<14} {each.files}" for name, each in FORMATS.items())
     return (
         f"{root} holds {count} photographs, but does not show which are good. Put good ones into "
-        f"{root / GOOD}, defective ones into {root / DEFECT} and their masks into {root / 'masks' / DEFECT}. "
-        f"Searched also for annotations:\n{known}"
+        f"{root / GOOD}, or name their folder with --good (data.good_labels); put defective ones into "
+        f"{root / DEFECT} and their masks into {root / 'masks' / DEFECT}. Searched also for annotations:\n"
+        f"{known}"
     )

@@ -1,3 +1,6 @@
+import json
+import re
+import shlex
 import shutil
 
 import cv2
@@ -79,6 +82,24 @@ def test_webp_is_read_with_a_warning(folder_root, write_picture, tmp_path, capsy
         write_picture(folder_root / f"good/{name}.webp")
         main(["inspect", "folder", str(folder_root), "--out", str(tmp_path / "sheet.png")])
         assert f"warning: {words}" in capsys.readouterr().err
+
+
+def test_the_advice_about_a_label_that_may_mean_good_gives_the_right_counts(tmp_path, write_picture, capsys):
+    for name in ("images/a", "images/b", "images/c", "masks/dent/a"):
+        write_picture(tmp_path / f"own/{name}.png", mask=name.startswith("masks"))
+    for name in "bc":
+        flags = {"imagePath": f"{name}.png", "shapes": [], "flags": {"ohne Grat": True}}
+        (tmp_path / f"own/images/{name}.json").write_text(
+            json.dumps({**flags, "imageHeight": 12, "imageWidth": 20})
+        )
+    command = ["inspect", "auto", str(tmp_path / "own"), "--out", str(tmp_path / "sheet.png")]
+    advice = refused(command, capsys).err
+    assert "And 1 more with this problem: images/c" in advice
+    for option, counts in (("good", {"good": 2, "dent": 1}), ("defect", {"dent": 1, "ohne Grat": 2})):
+        answer = re.search(rf"give (--{option} '.*?')", advice)
+        main([*command, *shlex.split(answer[1])])
+        printed = capsys.readouterr().out
+        assert all(re.search(rf"^{name} .* {count}$", printed, re.M) for name, count in counts.items())
 
 
 @pytest.fixture

@@ -43,6 +43,19 @@ def test_photographs_that_people_judged_are_added(folder_root, make_reviewed):
     assert [item.name for item in dataset.items] == sorted(item.name for item in dataset.items)
 
 
+@pytest.mark.parametrize(("answer", "label"), [("defect_labels", "no burr"), ("good_labels", "good")])
+def test_answers_about_labels_are_those_of_the_data_set(
+    folder_root, make_reviewed, write_picture, answer, label
+):
+    write_picture(folder_root / "no burr/e.png")
+    (folder_root / "supervision.txt").write_text("label  no burr\n")
+    folder = make_reviewed("one", ("a", "no burr"), classes=("no burr",))
+    reading = ReadingOptions(**{answer: ["no burr"]})
+    dataset = load_dataset("folder", folder_root, reading=reading, reviewed=[folder])
+    assert dataset.problems == ()
+    assert described(dataset)["reviewed/a"][0] == label
+
+
 def test_the_folder_named_last_says_what_a_photograph_shows(folder_root, make_reviewed):
     one, two = make_reviewed("one", ("a", "scratch")), make_reviewed("two", ("a", "good"), ("b", "good"))
     dataset = load_dataset("folder", folder_root, reviewed=[one, two])

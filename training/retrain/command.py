@@ -12,6 +12,7 @@ from typing import Literal
 from datasets.checking import CheckedPhotograph, check_dataset
 from datasets.layouts import manifest
 from datasets.problems import raise_if_problems
+from datasets.reading_options import ReadingOptions
 from datasets.sample import Dataset
 from datasets.splitting import write_splits
 from segdec.artifact import ALIASES, MANIFEST, STABLE
@@ -173,7 +174,8 @@ def _split(parent: RunFolder, config: ExperimentConfig) -> None:
     both = list_dataset(config.data, None)
     if both.classes != old.classes:
         raise DatasetError(f"{config.data.root} has other classes than those '{parent.path}' was trained on.")
-    reviewed = {item.name for item in manifest.index(config.data.reviewed[-1]).items}
+    reading = ReadingOptions.of(config.data)
+    reviewed = {item.name for item in manifest.index(config.data.reviewed[-1], reading=reading).items}
     former = {item.name: item for item in old.items}
     new = [item for item in both.items if item.name in reviewed - former.keys()]
     photographs = _check(replace(both, items=tuple(new), problems=()), config, skip=config.data.skip_broken)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import training
+from segdec.runtime.label_names import is_good
 from segdec.training_schemas import LeasedJob
 from training.distribution.cluster import TF_CONFIG_VARIABLE, Cluster
 from training.distribution.task_process import Task, TaskProcess
@@ -22,6 +23,8 @@ def fit_command(job: LeasedJob) -> list[str]:
     """
     settings = job.settings
     arguments = ["fit", DATA, "--layout", "manifest", "--resume"]
+    classes = [name for name in settings.classes or job.classes if not is_good(name)]
+    arguments += [f"--defect={name}" for name in classes]  # also where a name may mean good
     arguments += ["--name", job.model, "--version", job.version]
     arguments += ["--minutes", f"{settings.minutes:g}", "--runs", RUNS, "--out", MODEL]
     arguments += ["--all-steps"] if settings.all_steps else []

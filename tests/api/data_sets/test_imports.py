@@ -287,6 +287,16 @@ def test_photographs_with_problems_are_left_out_and_named(run):
     assert causes["dent/f"] == Cause(code="mask_empty", values=mask_path)
 
 
+def test_a_label_that_may_mean_good_is_no_class_of_the_data_set(filled, run):
+    entries = {**PARTS, "parts/images/e.png": png(5), "parts/images/e.json": labelme("e.png", ("no burr", 1))}
+    result = run({**entries, "parts/no damage/f.png": png(6)})
+    assert [one.cause for one in result.problems] == [
+        Cause(code="unclear_label", values={"label": "no burr"})
+    ]
+    assert filled.read(show_data_set).classes == ["scratch", "dent", "hole"]
+    assert photographs(filled)["no damage/f"].label == "good"
+
+
 def test_archive_without_labels(filled, run):
     result = run({"a.png": png(1), "dent/b.png": png(2)}, replace(OPTIONS, with_labels=False))
     assert (result.found, result.added, result.labelled) == (2, 2, 0)

@@ -47,7 +47,20 @@ def test_classes_are_added_at_the_end_and_never_have_another_meaning(filled):
     change("Brackets, line 3")
     shown = filled.read(show_data_set)
     assert (shown.name, shown.classes) == ("Brackets, line 3", ["scratch", "dent", "burr\ufffd2"])
-    for name in ("good", "i.O.", "Ignore", "unsure", "review", "SCRATCH", " ", "", "x" * 129):
+    for name in (
+        "good",
+        "i.O.",
+        "Ignore",
+        "unsure",
+        "review",
+        "Undamaged",
+        "no dent",
+        "clean",
+        "SCRATCH",
+        " ",
+        "",
+        "x" * 129,
+    ):
         with pytest.raises(RequestError, match="class") as refusal:
             change(added=[name])
         assert code_of(refusal) == (400, "bad_class")

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from api.data_sets.names import extend_classes
+from api.data_sets.names import add_clear_classes, extend_classes
 from api.errors import RequestError
 from api.labelling.clicks import Click, check_clicks
 from api.messages.answers import translate_error
@@ -20,6 +20,7 @@ RIGHT = Click(9, 0, True)
     "fail",
     [
         partial(extend_classes, (), ["good"]),
+        partial(add_clear_classes, (), ["no scratch"]),
         partial(extend_classes, (), ["a" * 999]),
         partial(extend_classes, ("a",), ["a"]),
         partial(extend_classes, (), [f"a{number}" for number in range(999)]),

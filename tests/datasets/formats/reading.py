@@ -11,6 +11,4 @@ from datasets.listing import files_below, photographs_below
 def read_format(root: Path, name: str) -> AnnotationReader:
     """The reader of the format after all files below `root` were read."""
     photographs, masks = separate_masks(photographs_below(root))
-    return read_annotation_files(root, [*masks, *files_below(root, *SUFFIXES)], photographs, [name], None)[
-        name
-    ]
+    return read_annotation_files(root, [*masks, *files_below(root, *SUFFIXES)], photographs, [name])[name]

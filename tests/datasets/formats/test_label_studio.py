@@ -1,8 +1,10 @@
+import base64
 import json
 
 import pytest
 
 from datasets.layouts.folder import index
+from datasets.reading_options import ReadingOptions
 from tests.datasets.layouts.contents import block, check_problems, described, marked
 
 WIDTH, HEIGHT = 20, 12  # of `write_picture`: 5 % across are one pixel, 25 % down are three
@@ -165,6 +167,33 @@ def test_photographs_are_found_by_their_names(export, task, tmp_path, address):
     assert [item.image_file.name for item in index(tmp_path).items] == [name]
 
 
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "czM6Ly9idWNrZXQvcGFydHMvYi5wbmc=",  # s3://bucket/parts/b.png
+        "czM6Ly9idWNrZXQvcGFydHMvYi5wbmc",
+        base64.urlsafe_b64encode("s3://ÿÿ>/b.png".encode()).decode(),
+        "s3://bucket/parts/b.png",
+        "s3%3A%2F%2Fbucket%2Fparts%2Fb.png",
+    ],
+)
+def test_the_photograph_of_a_cloud_storage_is_found(export, task, tmp_path, uri):
+    export(task("a.png"), task("b.png", rectangle(), image=f"/tasks/8/resolve/?fileuri={uri}"))
+    dataset = index(tmp_path)
+    assert dataset.problems == ()
+    assert described(dataset) == [("a", "good", "mask", False), ("b", "dent", "box", True)]
+
+
+@pytest.mark.parametrize("address", ["/tasks/8/resolve/", "/tasks/8/resolve/?fileuri=%FF", "gs://bucket/b"])
+def test_an_address_without_a_file_name_is_named(export, task, tmp_path, address):
+    export(task("a.png"), task("b.png", rectangle(), image=address))
+    dataset = index(tmp_path)
+    (problem,) = dataset.problems
+    assert f"{address!r} holds no file name" in problem.text
+    left_out = "1 (b), left out: an annotation or a mask that may belong to them has a problem."
+    assert dataset.notes == (f"Photographs without an annotation: {left_out}",)
+
+
 def test_other_data_of_a_task_are_no_photograph(export, task, tmp_path):
     several, single = task("a.png", rectangle()), task("b.png", rectangle())
     several["data"] |= {"reference": "https://host.example/plan.png", "count": 3, "link": "http://[broken"}
@@ -252,7 +281,7 @@ def test_annotators_who_disagree_about_good_are_a_problem_unless_a_setting_decid
         or [("task 1", "a", "1 of 2 annotations mark a defect")],
     )
     assert known in index(tmp_path).problems[0].text
-    dataset = index(tmp_path, annotator=annotator)
+    dataset = index(tmp_path, reading=ReadingOptions(annotator=annotator))
     assert [dataset.classes[item.label] for item in dataset.items] == [label, "good"]
 
 

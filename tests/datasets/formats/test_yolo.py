@@ -4,6 +4,7 @@ import pytest
 
 from datasets.annotations.yolo_rows import read_row
 from datasets.layouts import folder
+from datasets.reading_options import ReadingOptions
 from tests.datasets.formats.reading import read_format
 from tests.datasets.layouts.contents import block, check_problems, described, marked
 
@@ -95,7 +96,7 @@ def test_a_folder_of_photographs_keeps_the_split_and_its_good_photographs(tree, 
             "data.yaml": NAMES,
         }
     )
-    dataset = folder.index(tmp_path)
+    dataset = folder.index(tmp_path, reading=ReadingOptions(defect_labels=["NO"]))
     found = {(item.name, item.split, item.label) for item in dataset.items}
     names = {"train": "train", "valid": "val", "test": "test"}
     assert found == {(f"{s}/images/{n}", names[s], int(n == "a")) for s in splits for n in ("a", "b")}

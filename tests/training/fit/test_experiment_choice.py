@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from datasets.reading_options import ReadingOptions
 from training.experiment_file import load_experiment, save_experiment
-from training.fit.dataset_profile import Orientation
+from training.fit.dataset_profile import Orientation, ProfileOptions
 from training.fit.experiment_choice import ROTATED_MEMORY_FACTOR, Resources, choose_experiment
 
 ENCODER, NONE = Resources("imagenet"), Resources(None, "no weights here")
@@ -36,6 +37,13 @@ def test_whatever_is_found_gives_an_experiment_that_can_be_run_again(profile_of,
     path = tmp_path / "fit.toml"
     path.write_text(save_experiment(chosen))
     assert load_experiment(path) == chosen
+
+
+def test_answers_about_labels_are_part_of_the_experiment(profile_of):
+    options = ProfileOptions(good_labels=["no burr"], defect_labels=["no solder"])
+    data = config(choose_experiment(profile_of(options=options), (9, 5, 5), 100, NONE)).data
+    assert (data.good_labels, data.defect_labels) == (("no burr",), ("no solder",))
+    assert ReadingOptions.of(data) == ReadingOptions(good_labels=("no burr",), defect_labels=("no solder",))
 
 
 @pytest.mark.parametrize(

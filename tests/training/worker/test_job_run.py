@@ -268,6 +268,7 @@ def test_the_command_has_the_settings_of_the_job(service):
             worker.end(job, "cancelled", "")
             return " ".join(fit_command(job))
 
+    assert "--resume --defect=scratch --defect=dent --name" in words_of()
     assert words_of(minutes=5).endswith("--minutes 5 --runs runs --out model")
     assert words_of(all_steps=True, area=4096).endswith(
         "--minutes 720 --runs runs --out model --all-steps --area 4096"
