@@ -6,6 +6,7 @@ from pathlib import Path
 
 from datasets import file_systems
 from datasets.causes import Cause, CodedDatasetError
+from datasets.class_indices import read_class_indices
 from datasets.formats.annotation_files import FORMATS
 from datasets.layouts import (
     dagm,
@@ -134,7 +135,9 @@ def _interpret_masks(dataset: Dataset, reading: ReadingOptions) -> Dataset:
                 "not inverted. Set one of them."
             )
         dataset = apply_inverted_masks(dataset)
-    return apply_mask_values(dataset, reading.mask_values) if reading.mask_values else dataset
+    if reading.mask_values:
+        return apply_mask_values(dataset, reading.mask_values)
+    return dataset if reading.invert_masks else read_class_indices(dataset)
 
 
 def _list_or_skip_split(

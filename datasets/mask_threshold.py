@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.class_values import NAMED_VALUES, list_values
+from datasets.annotations.indexed_mask import MAX_INDEX
 from segdec.errors import DatasetError
 
 
@@ -37,10 +38,15 @@ def advise(thresholds: Iterable[int]) -> str:
 
 
 def _fitting_threshold(mask: NDArray[np.uint8], values: list[int]) -> int:
-    """Half of the highest value for smooth edges, else the lowest value or, if that is not 0, the middle."""
+    """Half of the highest value for smooth edges, else the lowest value or, if that is not 0, the middle.
+
+    Smooth edges reach values above `MAX_INDEX`; below, all values are classes.
+    """
     lowest, highest = values[0], values[-1]
     if lowest > 0:
         return (lowest + highest) // 2
+    if highest <= MAX_INDEX:
+        return 0
     counts = np.bincount(mask.reshape(-1))
     edges = counts[1:highest].sum()
     return highest // 2 if len(values) > NAMED_VALUES or edges < counts[highest] else 0
