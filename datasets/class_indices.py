@@ -6,6 +6,7 @@ The values of all masks are compared, because a single file rarely holds every c
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,56 +17,53 @@ from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.indexed_mask import MAX_INDEX, IndexedMask, read_numbers
 from datasets.sample import IGNORED, VALUES_ARE_CLASSES, Dataset, DataSetItem, LazyItems
 from segdec.errors import ImageError
-from segdec.images import ImageFile, decode_mask_values, read_file
+from segdec.images import decode_mask_values, read_file
 
 MAX_COMPARED = 500
 """Mask files whose values are compared; of more, an even sample."""
 
-Values = frozenset[int]
 
-
-def read_class_indices(dataset: Dataset) -> Dataset:
+def read_class_indices(dataset: Dataset, max_pixels: int) -> Dataset:
     """Returns the data set with mask files of class indices: values above 0 are defects, 255 is ignored.
 
-    Nothing changes if each mask has at most one value besides 0, or if any values are not indices. Masks in
-    folders without indices stay as they are, and so do masks with a threshold or named values.
+    Nothing changes if each mask has at most one value besides 0, or if the values are not indices. Masks in
+    folders without indices stay as they are, and so do those with a threshold, with named values, inverted
+    ones, and those of more than `max_pixels`.
     """
     if isinstance(dataset.items, LazyItems):
         return dataset
-    files = [file for item in dataset.items for file in _files(item.mask_file) if _is_undecided(item)]
+    files = [file for item in dataset.items for file in _undecided_files(item)]
     compared = files[:: len(files) // MAX_COMPARED + 1]
     with ThreadPoolExecutor() as pool:
-        values = dict(zip(compared, pool.map(_values, compared), strict=True))
+        values = dict(zip(compared, pool.map(partial(_values, max_pixels), compared), strict=True))
     folders: dict[Path, set[int]] = {file.parent: set() for file in compared}
     for file, found in values.items():
         folders[file.parent] |= found
     unclear = {file.parent for file, found in values.items() if len(found) > 1 and 0 not in found}
     indexed = {folder for folder, found in folders.items() if _are_indices(found)} - unclear
     several = [file for file in compared if file.parent in indexed and len(values[file]) > 2]
-    found = set().union(*(folders[folder] for folder in indexed))
-    if not several or not _are_numbered(found, several[0]):
+    used = set().union(*(folders[folder] for folder in indexed))
+    if not several or not _are_numbered(used, several[0]):
         return dataset
-    items = tuple(_indexed(item, indexed) if _is_undecided(item) else item for item in dataset.items)
-    return replace(dataset, items=items, notes=(*dataset.notes, _describe(dataset.classes, sorted(found))))
+    items = tuple(_indexed(item, indexed) for item in dataset.items)
+    return replace(dataset, items=items, notes=(*dataset.notes, _describe(dataset.classes, sorted(used))))
 
 
-def _is_undecided(item: DataSetItem) -> bool:
-    mask = item.mask_file.mask if isinstance(item.mask_file, BoxedMask) else item.mask_file
-    return item.mask_threshold is None and (item.mask_values is None or isinstance(mask, CombinedMask))
-
-
-def _files(mask: ImageFile | None) -> list[Path]:
+def _undecided_files(item: DataSetItem) -> list[Path]:
     """The files of a mask whose values may be indices."""
-    if isinstance(mask, BoxedMask):
-        return _files(mask.mask)
-    parts = mask.parts if isinstance(mask, CombinedMask) else (mask,)
-    return [part for part in parts if isinstance(part, Path)]
+    mask = item.mask_file
+    if isinstance(mask, BoxedMask) and mask.threshold == 0:
+        return _undecided_files(replace(item, mask_file=mask.mask))
+    if isinstance(mask, CombinedMask) and item.mask_threshold is None:
+        return [part for part in mask.parts if isinstance(part, Path)]
+    decided = item.mask_threshold is not None or item.mask_values is not None
+    return [mask] if isinstance(mask, Path) and not decided else []
 
 
-def _values(file: Path) -> Values:
+def _values(max_pixels: int, file: Path) -> frozenset[int]:
     """The values of a mask file; empty if it cannot be read, which the check reports."""
     try:
-        return frozenset(distinct_values(read_numbers(file)))
+        return frozenset(distinct_values(read_numbers(file, max_pixels=max_pixels)))
     except ImageError:
         return frozenset()
 
@@ -85,23 +83,22 @@ def _are_numbered(values: set[int], file: Path) -> bool:
 
 def _indexed(item: DataSetItem, folders: set[Path]) -> DataSetItem:
     mask, label = item.mask_file, max(item.label, 1)
-    inner = mask.mask if isinstance(mask, BoxedMask) else mask
-    drawn: ImageFile
-    if isinstance(inner, CombinedMask):
-        labels = inner.values or (label,) * len(inner.parts)
-        parts = tuple(_part(part, number, folders) for part, number in zip(inner.parts, labels, strict=True))
-        drawn = replace(inner, parts=parts, values=labels)
-    elif inner is not None:
-        parts = (drawn := _part(inner, label, folders),)
-    if inner is None or not any(isinstance(part, IndexedMask) for part in parts):
+    if not any(file.parent in folders for file in _undecided_files(item)):
         return item
     if isinstance(mask, BoxedMask):
-        drawn = replace(mask, mask=drawn, threshold=None)
-    return replace(item, mask_file=drawn, mask_values=VALUES_ARE_CLASSES, digests=None)
-
-
-def _part(file: ImageFile, label: int, folders: set[Path]) -> ImageFile:
-    return IndexedMask(file, label) if isinstance(file, Path) and file.parent in folders else file
+        inner = _indexed(replace(item, mask_file=mask.mask), folders)
+        assert inner.mask_file is not None
+        return replace(inner, mask_file=replace(mask, mask=inner.mask_file, threshold=None))
+    if isinstance(mask, CombinedMask):
+        labels = mask.values or (label,) * len(mask.parts)
+        parts = tuple(
+            IndexedMask(part, number) if isinstance(part, Path) and part.parent in folders else part
+            for part, number in zip(mask.parts, labels, strict=True)
+        )
+        mask = replace(mask, parts=parts, values=labels)
+    elif mask is not None:
+        mask = IndexedMask(mask, label)
+    return replace(item, mask_file=mask, mask_values=VALUES_ARE_CLASSES, digests=None)
 
 
 def _describe(classes: Sequence[str], values: Sequence[int]) -> str:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from datasets import file_systems
 from datasets.causes import Cause, CodedDatasetError
-from datasets.class_indices import read_class_indices
 from datasets.formats.annotation_files import FORMATS
 from datasets.layouts import (
     dagm,
@@ -23,13 +22,7 @@ from datasets.reading_options import DEFAULTS, ReadingOptions
 from datasets.reviewed import add_reviewed
 from datasets.sample import Dataset, DataSetIssue, DataSetItem, Layout
 from datasets.splitting import SplitFileError, apply_split_file, apply_splits, has_split_file
-from datasets.supervision import (
-    apply_inverted_masks,
-    apply_mask_threshold,
-    apply_mask_values,
-    apply_supervision,
-    merged_defects,
-)
+from datasets.supervision import apply_mask_values, apply_supervision, interpret_masks, merged_defects
 from datasets.test_folder import add_test_folder, split_test_folder
 from segdec.errors import DatasetError
 from segdec.runtime.identifiers import is_reserved_class
@@ -102,6 +95,11 @@ def load_dataset(
             f"Unknown layout '{layout}'. Expected one of {', '.join(LAYOUTS)}. "
             f"Did you mean '{nearest_name(layout, LAYOUTS)}'?"
         )
+    if reading.mask_values and reading.invert_masks:
+        raise DatasetError(
+            "data.invert_masks and data.mask_values exclude each other: the values that name classes are "
+            "not inverted. Set one of them."
+        )
     list_own = _list_or_skip_split if skip_bad_split_file else _list
     dataset = list_own(layout, str(root), reading, own_splits=splits is None, bounds=bounds)
     if test_root is not None:
@@ -112,7 +110,8 @@ def load_dataset(
             )
         tested = _list(layout, str(test_root), reading)
         dataset = add_test_folder(dataset, tested, test_root, merge_defects=merge_defects)
-    dataset = _interpret_masks(dataset, reading)
+    if reading.mask_values:
+        dataset = apply_mask_values(dataset, reading.mask_values)
     if reviewed:
         dataset = add_reviewed(dataset, reviewed, merge_defects=merge_defects)
     if splits is not None:
@@ -125,21 +124,6 @@ def load_dataset(
     return merged_defects(dataset) if merge_defects else dataset
 
 
-def _interpret_masks(dataset: Dataset, reading: ReadingOptions) -> Dataset:
-    if reading.mask_threshold is not None:
-        dataset = apply_mask_threshold(dataset, reading.mask_threshold)
-    if reading.invert_masks:
-        if reading.mask_values:
-            raise DatasetError(
-                "data.invert_masks and data.mask_values exclude each other: the values that name classes are "
-                "not inverted. Set one of them."
-            )
-        dataset = apply_inverted_masks(dataset)
-    if reading.mask_values:
-        return apply_mask_values(dataset, reading.mask_values)
-    return dataset if reading.invert_masks else read_class_indices(dataset)
-
-
 def _list_or_skip_split(
     layout: str, place: str, reading: ReadingOptions, *, own_splits: bool, bounds: Path | None
 ) -> Dataset:
@@ -149,7 +133,7 @@ def _list_or_skip_split(
     except SplitFileError as error:
         note = f"No split is used, because the split file is invalid. {error}"
         unsplit = replace(error.unsplit, notes=(*error.unsplit.notes, note))
-        return _usable(unsplit, place, reading)
+        return _usable(layout, unsplit, place, reading)
 
 
 def _list(
@@ -157,7 +141,8 @@ def _list(
 ) -> Dataset:
     """Lists a data set; with `own_splits`, a published one has the split of its `splits.txt`, if any."""
     if layout == SHARDS:
-        return shards.index(place if file_systems.is_url(place) else str(Path(place)))
+        listed = shards.index(place if file_systems.is_url(place) else str(Path(place)))
+        return interpret_masks(listed, reading)
     _check_local(layout, place)
     if layout == "manifest":
         dataset = manifest.index(Path(place), bounds)
@@ -166,8 +151,8 @@ def _list(
         if own_splits and layout in PUBLISHED and has_split_file(Path(place)):
             dataset = _published_split(dataset, Path(place))
     else:
-        dataset = folder.index(Path(place), FORMATS_OF_LAYOUT[layout], reading.annotator)
-    return _usable(dataset, place, reading)
+        dataset = folder.index(Path(place), FORMATS_OF_LAYOUT[layout], reading)
+    return _usable(layout, dataset, place, reading)
 
 
 def _published_split(dataset: Dataset, folder: Path) -> Dataset:
@@ -179,8 +164,10 @@ def _published_split(dataset: Dataset, folder: Path) -> Dataset:
         return replace(dataset, notes=(*dataset.notes, note))
 
 
-def _usable(dataset: Dataset, place: str, reading: ReadingOptions) -> Dataset:
+def _usable(layout: str, dataset: Dataset, place: str, reading: ReadingOptions) -> Dataset:
     _check_classes(dataset, place)
+    if layout not in FORMATS_OF_LAYOUT:  # `folder.index` needs the masks to find the classes
+        dataset = interpret_masks(dataset, reading)
     return _with_plain_names(_strict(dataset) if reading.strict else dataset)
 
 

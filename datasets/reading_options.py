@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Self
 
+from segdec.images import DEFAULT_MAX_PIXELS
+
 
 @dataclass(frozen=True)
 class ReadingOptions:
@@ -15,6 +17,7 @@ class ReadingOptions:
         invert_masks: Whether mask files are above 0 where the photograph is good; None if nobody has decided.
         annotator: Which of several annotations of a photograph is used; see `datasets.formats.label_studio`.
         strict: Turn shapes that are dropped or cut off into problems of their photographs.
+        max_pixels: Limit on height × width of mask files that are read to list the data set.
     """
 
     mask_threshold: int | None = None
@@ -22,6 +25,7 @@ class ReadingOptions:
     invert_masks: bool | None = None
     annotator: str | None = None
     strict: bool = False
+    max_pixels: int = DEFAULT_MAX_PIXELS
 
     @classmethod
     def of(cls, settings: object) -> Self:

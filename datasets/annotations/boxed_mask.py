@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.class_values import box_classes
-from datasets.annotations.computed_mask import ComputedMask
+from datasets.annotations.computed_mask import ComputedMask, within_limit
 from segdec.images import ImageFile, decode_mask, decode_mask_values
 
 
@@ -30,8 +30,7 @@ class BoxedMask(ComputedMask):
         return (self.mask,)
 
     def within(self, max_pixels: int) -> "BoxedMask":
-        mask = self.mask.within(max_pixels) if isinstance(self.mask, ComputedMask) else self.mask
-        return replace(self, mask=mask, max_pixels=max_pixels)
+        return replace(self, mask=within_limit(self.mask, max_pixels), max_pixels=max_pixels)
 
     def draw(self) -> NDArray[np.uint8]:
         data, name = self.mask.read_bytes(), str(self.mask)

@@ -38,6 +38,11 @@ class ComputedMask(ABC):
         return encode_png(self.draw())
 
 
+def within_limit(file: ImageFile, max_pixels: int) -> ImageFile:
+    """Returns a mask with this limit on its pixels, if it is computed."""
+    return file.within(max_pixels) if isinstance(file, ComputedMask) else file
+
+
 def source_files(file: ImageFile | None) -> list[ImageFile]:
     """Returns the files that a photograph or mask is read from; a mask drawn from an annotation has none."""
     if isinstance(file, ComputedMask):

@@ -38,7 +38,7 @@ from datasets.sample import (
 )
 from datasets.splitting import assign_splits
 from segdec.errors import DatasetError, ImageError
-from segdec.images import ImageFile, read_size
+from segdec.images import MAX_PIXEL_LIMIT, ImageFile, read_size
 from segdec.runtime.label_names import is_good, is_ignored
 
 _NO_SIZE = (None, "", "0", 0)
@@ -157,7 +157,8 @@ class AnnotationReader:
         """
         if height in _NO_SIZE and width in _NO_SIZE:
             try:
-                annotation.height, annotation.width = read_size(annotation.photograph)
+                limit = MAX_PIXEL_LIMIT  # the check of the photograph has the limit of the user
+                annotation.height, annotation.width = read_size(annotation.photograph, max_pixels=limit)
             except ImageError as error:
                 raise ValueError(str(error)) from error
         else:

@@ -44,9 +44,10 @@ from datasets.layouts.mask_labels import label_by_masks
 from datasets.layouts.mask_pairing import MaskPairing
 from datasets.layouts.unlabelled import resolve_unlabelled
 from datasets.problems import list_names
+from datasets.reading_options import DEFAULTS, ReadingOptions
 from datasets.sample import Dataset, DataSetIssue, DataSetItem
 from datasets.splitting import assign_own_splits
-from datasets.supervision import apply_supervision
+from datasets.supervision import apply_supervision, interpret_masks
 from segdec.runtime.label_names import is_ignored
 
 SUPERVISION_FILE = "supervision.txt"
@@ -54,20 +55,22 @@ SUPERVISION_FILE = "supervision.txt"
 ALL_FORMATS = tuple(FORMATS)
 
 
-def index(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: str | None = None) -> Dataset:
+def index(root: Path, formats: Sequence[str] = ALL_FORMATS, reading: ReadingOptions = DEFAULTS) -> Dataset:
     """Lists the photographs below `root`, with the split of `splits.txt`, their own or the default split.
 
-    `root` may be its only annotation file. `annotator`: which of several annotations of a photograph is used,
-    see `label_studio`.
+    `root` may be its only annotation file. `reading` says what masks and annotations mean, except
+    `mask_values` and `strict`.
 
     Raises:
         DatasetError: If a folder cannot be listed, photographs are missing, nothing states which photographs
             are good, or a text file is invalid.
     """
-    return assign_own_splits(list_items(root, formats, annotator), find_folder(root))
+    return assign_own_splits(list_items(root, formats, reading), find_folder(root))
 
 
-def list_items(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: str | None = None) -> Dataset:
+def list_items(
+    root: Path, formats: Sequence[str] = ALL_FORMATS, reading: ReadingOptions = DEFAULTS
+) -> Dataset:
     """Lists the items with the splits that folders and annotation files state.
 
     Arguments and errors are those of `index`.
@@ -77,13 +80,14 @@ def list_items(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: str 
     class_masks = [path for path in contents.masks if is_class_mask(path)] if "voc" in formats else []
     sources = [root] if root.is_file() else [*class_masks, *contents.texts]
     photographs = list(contents.photographs.values())
-    readers = read_annotation_files(folder, sources, photographs, formats, annotator)
+    readers = read_annotation_files(folder, sources, photographs, formats, reading.annotator)
     masks = sorted({*contents.masks} - {*class_masks})
     annotations, problems, notes = _combine(contents, masks, readers)
     annotations, spellings = unify_spelling(annotations)
     notes += [*spellings, *_describe_masks(annotations)]
     dropped = tuple(issue for reader in readers.values() for issue in reader.dropped)
     dataset = replace(_build(annotations, problems), dropped=dropped, notes=tuple(notes))
+    dataset = _labelled(interpret_masks(dataset, reading), annotations, reading.max_pixels)
     if (folder / SUPERVISION_FILE).exists():
         dataset = apply_supervision(dataset, folder / SUPERVISION_FILE)
     return _without_unmasked(dataset, folder)
@@ -140,10 +144,14 @@ def _build(annotations: Sequence[FileAnnotation], problems: Sequence[DataSetIssu
             entries.append(annotated_item(each, names))
         except ValueError as error:
             entries.append(problem(each.place, f"{error}.", each.name, Cause("annotation_contradiction")))
-    dataset = Dataset(names, (), tuple(problems)).with_items(entries)
+    return Dataset(names, (), tuple(problems)).with_items(entries)
+
+
+def _labelled(dataset: Dataset, annotations: Sequence[FileAnnotation], max_pixels: int) -> Dataset:
+    """Labels the photographs whose class no folder states by their masks."""
     unstated = {each.name for each in annotations if each.folder_class is None}
     by_pixels = {each.name for each in annotations if each.masks or len(each.defect_labels) > 1}
-    return label_by_masks(dataset, unstated & by_pixels)
+    return label_by_masks(dataset, unstated & by_pixels, max_pixels)
 
 
 def _one_for_each(readers: Readers, problems: list[DataSetIssue]) -> dict[str, FileAnnotation]:

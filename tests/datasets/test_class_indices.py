@@ -7,9 +7,11 @@ import pytest
 from PIL import Image
 
 from datasets.annotations.combined_mask import CombinedMask
+from datasets.check_cache import CheckCache
 from datasets.checking import check_dataset
 from datasets.conversion import convert
 from datasets.loading import load_dataset
+from datasets.mask_threshold import UnclearMaskError
 from datasets.reading import read
 from datasets.reading_options import ReadingOptions
 from datasets.sample import VALUES_ARE_CLASSES
@@ -43,6 +45,12 @@ def write_set(tmp_path, write_picture):
     return write
 
 
+def load(layout, root, **options):
+    """The checked data set."""
+    reading = ReadingOptions(**options)
+    return check_dataset(load_dataset(layout, root, reading=reading)).dataset
+
+
 def read_rows(dataset):
     """First row of each mask of a defect: its class, 255 where it is ignored."""
     rows = []
@@ -71,11 +79,11 @@ def read_rows(dataset):
     ],
 )
 def test_every_class_is_a_defect_and_255_is_ignored(write_set, masks, palette, rows):
-    dataset = load_dataset("folder", write_set(masks, palette=palette))
+    dataset = load("folder", write_set(masks, palette=palette))
     assert read_rows(dataset) == rows
     (note,) = dataset.notes
     assert "class indices" in note and ("255 is ignored" in note) == (255 in np.concatenate(masks))
-    assert check_dataset(dataset).dataset.problems == ()
+    assert dataset.problems == ()
 
 
 @pytest.mark.parametrize(
@@ -83,7 +91,7 @@ def test_every_class_is_a_defect_and_255_is_ignored(write_set, masks, palette, r
     [([[255]], [[1]]), ([[1]], [[1]]), ([[1], [255]], [[1], [1]]), ([[2], [1]], [[1], [1]])],
 )
 def test_masks_of_one_value_mark_defects(write_set, masks, rows):
-    dataset = load_dataset("folder", write_set(masks))
+    dataset = load("folder", write_set(masks))
     assert (read_rows(dataset), dataset.notes) == (rows, ())
 
 
@@ -102,39 +110,44 @@ def test_smooth_edges_are_not_classes(write_set, row, threshold):
     values = np.zeros(240, np.uint8)
     values[: len(row)] = row
     Image.fromarray(values.reshape(12, 20)).save(root / "masks/defect/defect0.png")
-    dataset = load_dataset("folder", root)
-    (problem,) = check_dataset(dataset).dataset.problems
+    dataset = load("folder", root)
+    (problem,) = dataset.problems
     assert f"give --mask-threshold {threshold}," in problem.text and dataset.notes == ()
 
 
 def test_a_folder_without_indices_keeps_its_masks(write_set):
     write_set([[1, 255], [255, 2]], folder="scratch")
     root = write_set([[255]], folder="stain")
-    dataset = load_dataset("folder", root)
+    dataset = load("folder", root)
     assert dataset.classes == ("good", "scratch", "stain")
     assert read_rows(dataset) == [[1, 255], [255, 1], [2]]
 
 
 def test_a_mask_that_only_ignores_contradicts_a_class(write_set):
-    dataset = load_dataset("folder", write_set([[1, 255], [255]]))
-    (problem,) = check_dataset(dataset).dataset.problems
+    dataset = load("folder", write_set([[1, 255], [255]]))
+    (problem,) = dataset.problems
     assert problem.name == "defect/defect1" and "marks no defect" in problem.text
 
 
 def test_several_masks_of_a_photograph_keep_their_classes(write_set):
     root = write_set([[1, 255, 0, 255], [1, 2]])
     write_mask(root / "masks/defect/defect0_2.png", [255, 0, 2, 2])
-    dataset = load_dataset("folder", root)
+    dataset = load("folder", root)
     assert isinstance(dataset.items[0].mask_file, CombinedMask)
     assert read_rows(dataset) == [[1, 255, 1, 1], [1, 1]]
 
 
 def test_boxes_leave_out_ignored_pixels(write_set):
-    root = write_set([[1, 0, 0, 255, 255], [2]])
-    (root / "supervision.txt").write_text("box  defect\n")
-    dataset = load_dataset("folder", root)
-    assert {item.supervision for item in dataset.items if item.label} == {"box"}
-    assert read_rows(dataset) == [[1, 0, 0, 255, 255], [1]]
+    root = write_set([[1, 0, 0, 255, 255], [1, 2]])
+    (root / "supervision.txt").write_text("box  defect/defect0\n")
+    dataset = load("folder", root)
+    assert [item.supervision for item in dataset.items] == ["box", "mask", "mask"]
+    assert read_rows(dataset) == [[1, 0, 0, 255, 255], [1, 1]]
+
+
+def test_small_values_beside_smooth_masks_need_no_threshold():
+    values = np.array([[0, 1, 2, 3, 3, 3]], np.uint8)
+    assert UnclearMaskError("a.png", values, [0, 1, 2, 3]).threshold == 0  # half would lose class 1
 
 
 def test_conversion_and_shards_read_the_same(write_set, tmp_path):
@@ -153,7 +166,7 @@ def test_conversion_and_shards_read_the_same(write_set, tmp_path):
 def test_names_give_each_index_its_class(write_set):
     write_set([[1, 2], [1]], folder="scratch")
     root = write_set([[2, 255]], folder="stain")
-    (note,) = load_dataset("folder", root).notes
+    (note,) = load("folder", root).notes
     assert "data.mask_values" in note
     named = ReadingOptions(mask_values={"scratch": 1, "stain": 2, "ignore": 255})
     dataset = load_dataset("folder", root, reading=named)
@@ -162,36 +175,49 @@ def test_names_give_each_index_its_class(write_set):
 
 def test_without_classes_the_masks_become_a_folder_with_names(write_set):
     root = write_set([[1, 2], [1, 255]])
-    (note,) = load_dataset("folder", root).notes
+    (note,) = load("folder", root).notes
     assert "a folder SegmentationClass, beside a file class_names.txt" in note
     (root / "masks/defect").rename(root / "masks/SegmentationClass")
     (root / "masks/class_names.txt").write_text("background\nscratch\nstain\n")
-    dataset = load_dataset("folder", root)
+    dataset = load("folder", root)
     assert (dataset.classes, dataset.problems) == (("good", "scratch", "stain"), ())
     assert read_rows(dataset) == [[1, 2], [1, 255]]
 
 
 def test_other_values_in_a_folder_of_indices_are_a_problem(write_set, monkeypatch):
     monkeypatch.setattr("datasets.class_indices.MAX_COMPARED", 2)
-    dataset = load_dataset("folder", write_set([[1, 2], [200, 1], [1]]))  # reads the first and the third
-    (problem,) = check_dataset(dataset).dataset.problems
+    dataset = load("folder", write_set([[1, 2], [200, 1], [1]]))  # reads the first and the third
+    (problem,) = dataset.problems
     assert problem.name == "defect/defect1" and "has the values 200, but other masks" in problem.text
 
 
 def test_a_given_threshold_or_inversion_counts(write_set):
     root = write_set([[1, 2, 3, 255]])
-    cut = load_dataset("folder", root, reading=ReadingOptions(mask_threshold=2))
+    cut = load("folder", root, mask_threshold=2)
     assert (read_rows(cut), cut.notes) == ([[0, 0, 1, 1]], ())
-    assert load_dataset("folder", root, reading=ReadingOptions(invert_masks=True)).notes == ()
+    assert load("folder", root, invert_masks=True).notes == ()
 
 
 def test_in_a_manifest_the_masks_become_class_masks(write_set):
     root = write_set([[1, 2, 255]])
     row = "defect/defect0.png,{},masks/defect/defect0.png\ngood/good.png,good,\n"
     (root / "manifest.csv").write_text(f"image,label,mask\n{row.format('defect')}")
-    (note,) = load_dataset("manifest", root).notes
+    (note,) = load("manifest", root).notes
     assert "in a manifest: to the column class_mask, with names in classes.txt" in note
+    cut = load("manifest", root, mask_threshold=1)
+    assert (read_rows(cut), cut.notes) == ([[0, 1, 1]], ())
     (root / "manifest.csv").write_text(f"image,label,class_mask\n{row.format('stain')}")
     (root / "classes.txt").write_text("scratch\nstain\n")
-    dataset = load_dataset("manifest", root)
+    dataset = load("manifest", root)
     assert (read_rows(dataset), dataset.problems) == ([[1, 2, 255]], ())
+
+
+def test_a_second_start_reads_the_same_from_the_cache(write_set, tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.check_cache.MIN_FILE_AGE_S", -3600.0)
+    root = write_set([[1, 2, 255], [2], [255, 1]])
+    for _ in range(2):
+        cache = CheckCache(tmp_path / "checked", str(root), "")
+        checked = check_dataset(load_dataset("folder", root), known=cache)
+        cache.save(parents=True)
+        assert [one.defect_px for one in checked.photographs] == [2, 1, 1, 0]
+        assert read_rows(checked.dataset) == [[1, 1, 255], [1], [255, 1]]

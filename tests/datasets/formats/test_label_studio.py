@@ -3,6 +3,7 @@ import json
 import pytest
 
 from datasets.layouts.folder import index
+from datasets.reading_options import ReadingOptions
 from tests.datasets.layouts.contents import block, check_problems, described, marked
 
 WIDTH, HEIGHT = 20, 12  # of `write_picture`: 5 % across are one pixel, 25 % down are three
@@ -252,7 +253,7 @@ def test_annotators_who_disagree_about_good_are_a_problem_unless_a_setting_decid
         or [("task 1", "a", "1 of 2 annotations mark a defect")],
     )
     assert known in index(tmp_path).problems[0].text
-    dataset = index(tmp_path, annotator=annotator)
+    dataset = index(tmp_path, reading=ReadingOptions(annotator=annotator))
     assert [dataset.classes[item.label] for item in dataset.items] == [label, "good"]
 
 
