@@ -176,7 +176,8 @@ def _check_classes(dataset: Dataset, place: str) -> None:
     for name in filter(is_reserved_class, dataset.classes):
         raise CodedDatasetError(
             f"'{place}' has the class '{name}', a name that is reserved. Expected names of defects: rename "
-            "the class, or label these photographs `ignore`, which leaves them out.",
+            "the class, or leave these photographs out: move them to a folder `ignore` (in a manifest: "
+            "remove their lines).",
             Cause("reserved_class", {"name": name}),
         )
 

@@ -27,9 +27,9 @@ class UnclearMaskError(DatasetError):
 
 def advise(thresholds: Iterable[int]) -> str:
     """Returns what to do about masks that need these thresholds."""
-    (threshold, fitting), *others = Counter(thresholds).most_common()
-    total = fitting + sum(count for _, count in others)
-    share = f" (it fits {fitting} of {total} such masks)" if others else ""
+    counts = Counter(thresholds)
+    threshold, fitting = max(counts.items(), key=lambda each: (each[1], each[0]))  # of equals, the safer one
+    share = f" (it fits {fitting} of {counts.total()} such masks)" if len(counts) > 1 else ""
     return (
         f"Expected 0 and one other value. Pixels above {threshold} seem to be the defects{share}: give "
         f"--mask-threshold {threshold}, in an experiment --data.mask-threshold {threshold}. If the values "

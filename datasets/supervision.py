@@ -126,7 +126,7 @@ def _cut(item: DataSetItem, threshold: int) -> DataSetItem:
 
 
 def _limited(item: DataSetItem, line: NameLine) -> DataSetItem | DataSetIssue:
-    if item.label == 0 or item.split == "test":
+    if item.label == 0 or (item.split == "test" and item.mask_file is not None):
         return item
     if line.word == "label":
         unmasked = replace(item, mask_file=None, mask_threshold=None, mask_values=None)

@@ -26,9 +26,9 @@ A defective photograph without a mask is a problem, because the mask may have be
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from datasets.annotations.labels import DEFECT, GOOD, class_names
 from datasets.causes import Cause
@@ -197,13 +197,17 @@ def _describe_masks(annotations: Sequence[FileAnnotation]) -> list[str]:
 def _without_unmasked(dataset: Dataset, root: Path) -> Dataset:
     """Turns defective photographs without a mask into problems, unless their supervision is `label`."""
     unmasked = [item for item in dataset.items if _is_unmasked(item)]
-    number, of_folder = (Counter(map(_folder, items)) for items in (unmasked, dataset.items))
-    whole = sorted(name for name in number if name and number[name] == of_folder[name])
+    number, of_folder = (
+        Counter(folder for item in items for folder in _folders(item)) for items in (unmasked, dataset.items)
+    )
+    whole = {name for name in number if number[name] == of_folder[name]}
+    folders = sorted({_line(item, whole) for item in unmasked} & whole)
 
     def check(item: DataSetItem) -> DataSetItem | DataSetIssue:
         if not _is_unmasked(item):
             return item
-        lines = [f"'label  {name}'" for name in (whole if _folder(item) in whole else [item.name])]
+        line = _line(item, whole)
+        lines = [f"'label  {name}'" for name in (folders if line in whole else [line])]
         text = (
             f"The photograph {item.image_file} is defective but has no mask. Draw "
             f"{root / MASKS / item.name}.png, move the photograph to '{GOOD}', or, to use the class alone, "
@@ -218,5 +222,12 @@ def _is_unmasked(item: DataSetItem) -> bool:
     return item.label > 0 and item.mask_file is None and item.supervision != "label"
 
 
-def _folder(item: DataSetItem) -> str:
-    return item.name.rpartition("/")[0]
+def _line(item: DataSetItem, whole: Collection[str]) -> str:
+    """The folder of a photograph if all photographs in and below it are unmasked, else its name."""
+    folders = _folders(item)
+    return folders[0] if folders and folders[0] in whole else item.name
+
+
+def _folders(item: DataSetItem) -> list[str]:
+    """The folders above a photograph below the root, the nearest first."""
+    return [str(path) for path in PurePosixPath(item.name).parents][:-1]
