@@ -19,7 +19,7 @@ from datasets.sample import IGNORED, VALUES_ARE_CLASSES, Dataset, DataSetItem, L
 from segdec.errors import ImageError
 from segdec.images import decode_mask_values, read_file
 
-MAX_COMPARED = 500
+MAX_COMPARED = 1000
 """Mask files whose values are compared; of more, an even sample."""
 
 
