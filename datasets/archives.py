@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
 from pathlib import Path, PurePosixPath
 from zipfile import ZipFile, ZipInfo
 
@@ -30,6 +31,10 @@ NESTED_SUFFIXES = frozenset({".zip", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2
 _CHUNK_BYTES = 2**20
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others can need gigabytes of memory
 _IS_ENCRYPTED = 1
+_FILE, _END = b"PK\3\4", b"PK\5\6"
+"""Signatures of a file in an archive and of the record at its end."""
+_END_BYTES = 22
+"""Length of the record at the end; its last two bytes are the length of the comment that follows."""
 _DRIVE = re.compile("[A-Za-z]:")
 
 Progress = Callable[[Sequence[PurePosixPath]], Iterable[PurePosixPath]]
@@ -62,8 +67,8 @@ def unpack(
         Notes for the user about files that were ignored.
 
     Raises:
-        DatasetError: If the file is not a zip file or damaged, exceeds a limit, does not fit on the disk, or
-            has an entry that is encrypted, a link, outside of the folder, or named like another one.
+        DatasetError: If the file is not a zip file, damaged or several, exceeds a limit, does not fit on the
+            disk, or has an entry that is encrypted, a link, outside of the folder, or named like another one.
         OSError: If `out` exists or cannot be written.
     """
     if not archive.is_file():
@@ -71,6 +76,7 @@ def unpack(
     try:
         with ZipFile(archive) as opened:
             entries = opened.infolist()
+            _check_single(archive, opened)
             _check_sizes(archive, entries, limits or ArchiveLimits())
             files = {_path(entry): entry for entry in entries if not entry.is_dir()}
             _check_names(entries)
@@ -90,6 +96,23 @@ def unpack(
 
 
 # === Checks ===
+
+
+def _check_single(archive: Path, opened: ZipFile) -> None:
+    """Raises if there is an archive before or after the one that is read, or in its comment.
+
+    Other bytes are allowed before and after, such as a program that unpacks the archive.
+    """
+    with archive.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        first = min((entry.header_offset for entry in opened.infolist()), default=opened.start_dir)
+        after = data.rfind(_END, opened.start_dir) + _END_BYTES
+        if all(data.find(kind, 0, first) < 0 and data.find(kind, after) < 0 for kind in (_FILE, _END)):
+            return
+    raise CodedDatasetError(
+        f"{archive.name} holds a second archive, whose files would be missing. Expected one archive in a "
+        "file: unpack both, and pack all photographs into one.",
+        Cause("archive_several"),
+    )
 
 
 def _check_sizes(archive: Path, entries: Sequence[ZipInfo], limits: ArchiveLimits) -> None:

@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import compress
 from typing import TypeVar, overload
 
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 from datasets.annotations.computed_mask import ComputedMask, source_files
 from datasets.causes import Cause, CodedDatasetError, cause_of
 from datasets.check_cache import SAVE_INTERVAL, CheckCache, CheckResult
+from datasets.class_indices import read_class_indices
 from datasets.exif_rotation import Evidence, describe_rotation, find_evidence
 from datasets.mask_threshold import UnclearMaskError, advise
 from datasets.near_duplicates import normalized_thumbnail
@@ -137,6 +140,9 @@ def check_dataset(
 ) -> CheckedDataset:
     """Reads every photograph and mask once, in parallel.
 
+    If masks are unclear and hold class indices, they are read again as such: the data set of the result has
+    other masks and a note.
+
     Args:
         dataset: The data set.
         white_level: Value of a 16-bit photograph that becomes 255.
@@ -154,11 +160,20 @@ def check_dataset(
         MissingExtraError: If a package that reads the files is not installed.
     """
     check = _ItemCheck(white_level, max_pixels, examine, trusted, known, strict)
+    check_items = partial(
+        _checked_items, check, threads=threads or min(8, os.cpu_count() or 1), progress=progress
+    )
     if isinstance(dataset.items, LazyItems) and all(map(check.trusts, dataset.items.shapes())):
         unread = UnreadPhotographs(dataset.items)
         if not list(_contradictions(dataset.classes, unread)):
             return CheckedDataset(dataset, unread)
-    results = list(_checked_items(check, dataset.items, threads or min(8, os.cpu_count() or 1), progress))
+    results = list(check_items(dataset.items))
+    if any(isinstance(result, UnclearMask) for result in results):
+        indexed = read_class_indices(dataset, max_pixels)
+        changed = [own is not other for own, other in zip(dataset.items, indexed.items, strict=True)]
+        again = check_items(tuple(compress(indexed.items, changed)))
+        results = [next(again) if new else old for old, new in zip(results, changed, strict=True)]
+        dataset = indexed
     photographs = _same_digests([result for result in results if isinstance(result, CheckedPhotograph)])
     contradictions = list(_contradictions(dataset.classes, photographs))
     broken = {problem.name for problem in contradictions}

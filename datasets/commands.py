@@ -291,7 +291,7 @@ def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | Non
         progress=lambda items: _progress(items, "reading"),
     )
     cover = check_mask_cover(checked, decided=options.invert_masks is not None)
-    for note in dataset.notes:
+    for note in checked.dataset.notes:
         print(f"note: {note}", file=sys.stderr)
     for risk in [*cover, *describe_risks(checked)]:
         print(f"warning: {risk}", file=sys.stderr)

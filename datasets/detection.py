@@ -27,8 +27,9 @@ def detect_layout(root: Path) -> str:
     matching = [name for name, matches in SIGNS.items() if matches(root)]
     if len(matching) > 1:
         raise DatasetError(
-            f"{root} matches several layouts: {', '.join(matching)}. Choose one with --layout, for example "
-            f"--layout {matching[0]}."
+            f"{root} matches several layouts: {', '.join(matching)}. Choose one with --layout "
+            f"{matching[0]} (python -m training fit), or give {matching[0]} instead of auto (python -m "
+            "datasets)."
         )
     return matching[0] if matching else FOLDER
 

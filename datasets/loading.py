@@ -24,13 +24,7 @@ from datasets.reading_options import DEFAULTS, ReadingOptions
 from datasets.reviewed import add_reviewed
 from datasets.sample import Dataset, DataSetIssue, DataSetItem, Layout
 from datasets.splitting import SplitFileError, apply_split_file, apply_splits, has_split_file
-from datasets.supervision import (
-    apply_inverted_masks,
-    apply_mask_threshold,
-    apply_mask_values,
-    apply_supervision,
-    merged_defects,
-)
+from datasets.supervision import apply_mask_values, apply_supervision, interpret_masks, merged_defects
 from datasets.test_folder import add_test_folder, split_test_folder
 from segdec.errors import DatasetError
 from segdec.runtime.identifiers import is_reserved_class
@@ -103,6 +97,11 @@ def load_dataset(
             f"Unknown layout '{layout}'. Expected one of {', '.join(LAYOUTS)}. "
             f"Did you mean '{nearest_name(layout, LAYOUTS)}'?"
         )
+    if reading.mask_values and reading.invert_masks:
+        raise DatasetError(
+            "data.invert_masks and data.mask_values exclude each other: the values that name classes are "
+            "not inverted. Set one of them."
+        )
     list_own = _list_or_skip_split if skip_bad_split_file else _list
     dataset = list_own(layout, str(root), reading, own_splits=splits is None, bounds=bounds)
     labels = {*dataset.labels, *dataset.classes[1:]}
@@ -116,7 +115,10 @@ def load_dataset(
         labels |= tested.labels
         dataset = add_test_folder(dataset, tested, test_root, merge_defects=merge_defects)
     check_answers(reading, labels)
-    dataset = _interpret_masks(dataset, reading)
+    if reading.mask_values:
+        dataset = apply_mask_values(dataset, reading.mask_values)
+    if reading.annotations_before_rotation is not None:
+        dataset = apply_rotation(dataset, before=reading.annotations_before_rotation)
     if reviewed:
         dataset = add_reviewed(dataset, reviewed, reading, merge_defects=merge_defects)
     if splits is not None:
@@ -129,23 +131,6 @@ def load_dataset(
     return merged_defects(dataset) if merge_defects else dataset
 
 
-def _interpret_masks(dataset: Dataset, reading: ReadingOptions) -> Dataset:
-    if reading.mask_threshold is not None:
-        dataset = apply_mask_threshold(dataset, reading.mask_threshold)
-    if reading.invert_masks:
-        if reading.mask_values:
-            raise DatasetError(
-                "data.invert_masks and data.mask_values exclude each other: the values that name classes are "
-                "not inverted. Set one of them."
-            )
-        dataset = apply_inverted_masks(dataset)
-    if reading.mask_values:
-        dataset = apply_mask_values(dataset, reading.mask_values)
-    if reading.annotations_before_rotation is not None:
-        dataset = apply_rotation(dataset, before=reading.annotations_before_rotation)
-    return dataset
-
-
 def _list_or_skip_split(
     layout: str, place: str, reading: ReadingOptions, *, own_splits: bool, bounds: Path | None
 ) -> Dataset:
@@ -155,7 +140,7 @@ def _list_or_skip_split(
     except SplitFileError as error:
         note = f"No split is used, because the split file is invalid. {error}"
         unsplit = replace(error.unsplit, notes=(*error.unsplit.notes, note))
-        return _usable(unsplit, place, reading)
+        return _usable(layout, unsplit, place, reading)
 
 
 def _list(
@@ -163,7 +148,8 @@ def _list(
 ) -> Dataset:
     """Lists a data set; with `own_splits`, a published one has the split of its `splits.txt`, if any."""
     if layout == SHARDS:
-        return shards.index(place if file_systems.is_url(place) else str(Path(place)))
+        listed = shards.index(place if file_systems.is_url(place) else str(Path(place)))
+        return interpret_masks(listed, reading)
     _check_local(layout, place)
     if layout == "manifest":
         dataset = manifest.index(Path(place), bounds, reading)
@@ -173,7 +159,7 @@ def _list(
             dataset = _published_split(dataset, Path(place))
     else:
         dataset = folder.index(Path(place), FORMATS_OF_LAYOUT[layout], reading)
-    return _usable(dataset, place, reading)
+    return _usable(layout, dataset, place, reading)
 
 
 def _published_split(dataset: Dataset, folder: Path) -> Dataset:
@@ -185,8 +171,10 @@ def _published_split(dataset: Dataset, folder: Path) -> Dataset:
         return replace(dataset, notes=(*dataset.notes, note))
 
 
-def _usable(dataset: Dataset, place: str, reading: ReadingOptions) -> Dataset:
+def _usable(layout: str, dataset: Dataset, place: str, reading: ReadingOptions) -> Dataset:
     _check_classes(dataset, place)
+    if layout not in FORMATS_OF_LAYOUT:  # `folder.index` needs the masks to find the classes
+        dataset = interpret_masks(dataset, reading)
     return _with_plain_names(_strict(dataset) if reading.strict else dataset)
 
 
@@ -195,7 +183,8 @@ def _check_classes(dataset: Dataset, place: str) -> None:
     for name in filter(is_reserved_class, dataset.classes):
         raise CodedDatasetError(
             f"'{place}' has the class '{name}', a name that is reserved. Expected names of defects: rename "
-            "the class, or label these photographs `ignore`, which leaves them out.",
+            "the class, or leave these photographs out: move them to a folder `ignore` (in a manifest: "
+            "remove their lines).",
             Cause("reserved_class", {"name": name}),
         )
 

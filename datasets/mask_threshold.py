@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.class_values import NAMED_VALUES, list_values
+from datasets.annotations.indexed_mask import MAX_INDEX
 from segdec.errors import DatasetError
 
 
@@ -26,9 +27,9 @@ class UnclearMaskError(DatasetError):
 
 def advise(thresholds: Iterable[int]) -> str:
     """Returns what to do about masks that need these thresholds."""
-    (threshold, fitting), *others = Counter(thresholds).most_common()
-    total = fitting + sum(count for _, count in others)
-    share = f" (it fits {fitting} of {total} such masks)" if others else ""
+    counts = Counter(thresholds)
+    threshold, fitting = max(counts.items(), key=lambda each: (each[1], each[0]))  # of equals, the safer one
+    share = f" (it fits {fitting} of {counts.total()} such masks)" if len(counts) > 1 else ""
     return (
         f"Expected 0 and one other value. Pixels above {threshold} seem to be the defects{share}: give "
         f"--mask-threshold {threshold}, in an experiment --data.mask-threshold {threshold}. If the values "
@@ -37,10 +38,15 @@ def advise(thresholds: Iterable[int]) -> str:
 
 
 def _fitting_threshold(mask: NDArray[np.uint8], values: list[int]) -> int:
-    """Half of the highest value for smooth edges, else the lowest value or, if that is not 0, the middle."""
+    """Half of the highest value for smooth edges, else the lowest value or, if that is not 0, the middle.
+
+    Smooth edges reach values above `MAX_INDEX`; below, all values are classes.
+    """
     lowest, highest = values[0], values[-1]
     if lowest > 0:
         return (lowest + highest) // 2
+    if highest <= MAX_INDEX:
+        return 0
     counts = np.bincount(mask.reshape(-1))
     edges = counts[1:highest].sum()
     return highest // 2 if len(values) > NAMED_VALUES or edges < counts[highest] else 0

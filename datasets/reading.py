@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.class_values import distinct_values, read_classes
-from datasets.annotations.computed_mask import ComputedMask
+from datasets.annotations.computed_mask import within_limit
 from datasets.causes import Cause, CodedDatasetError
 from datasets.mask_threshold import UnclearMaskError
 from datasets.reading_options import BEFORE_ROTATION
@@ -52,11 +52,9 @@ def read_files(item: DataSetItem, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Fi
     `max_pixels` limits masks that are drawn from an annotation; other files are not decoded here.
     """
     photograph, mask = item.image_file, item.mask_file
-    if isinstance(mask, ComputedMask):
-        mask = mask.within(max_pixels)
     if isinstance(photograph, ShardFile) and isinstance(mask, ShardFile):
         return Files(*read_shard_files(photograph, mask))
-    return Files(read_file(photograph), None if mask is None else read_file(mask))
+    return Files(read_file(photograph), None if mask is None else read_file(within_limit(mask, max_pixels)))
 
 
 def decode(

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Self
 
+from segdec.images import DEFAULT_MAX_PIXELS
+
 
 @dataclass(frozen=True)
 class ReadingOptions:
@@ -20,6 +22,7 @@ class ReadingOptions:
         defect_labels: Labels that are classes of defects although they may mean good.
         strict: Turn shapes that are dropped or cut off, and files with several pictures, into problems of
             their photographs.
+        max_pixels: Limit on height × width of mask files that are read to list the data set.
     """
 
     mask_threshold: int | None = None
@@ -30,6 +33,7 @@ class ReadingOptions:
     good_labels: Sequence[str] = ()
     defect_labels: Sequence[str] = ()
     strict: bool = False
+    max_pixels: int = DEFAULT_MAX_PIXELS
 
     @classmethod
     def of(cls, settings: object) -> Self:

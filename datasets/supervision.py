@@ -21,6 +21,7 @@ from datasets.annotations.inverted_mask import InvertedMask
 from datasets.annotations.labels import DEFECT, GOOD
 from datasets.causes import Cause
 from datasets.name_lists import NameLine, items_of_lines, read_name_list
+from datasets.reading_options import ReadingOptions
 from datasets.sample import IGNORED, Dataset, DataSetIssue, DataSetItem, MaskValues, Supervision
 from segdec.errors import DatasetError
 from segdec.runtime.label_names import is_ignored
@@ -49,6 +50,13 @@ def apply_supervision(dataset: Dataset, path: Path) -> Dataset:
     return dataset.with_items(
         _limited(item, lines[item.name]) if item.name in lines else item for item in dataset.items
     )
+
+
+def interpret_masks(dataset: Dataset, reading: ReadingOptions) -> Dataset:
+    """Returns the data set with the threshold and the inversion that `reading` states."""
+    if reading.mask_threshold is not None:
+        dataset = apply_mask_threshold(dataset, reading.mask_threshold)
+    return apply_inverted_masks(dataset) if reading.invert_masks else dataset
 
 
 def apply_mask_threshold(dataset: Dataset, threshold: int) -> Dataset:
@@ -118,7 +126,7 @@ def _cut(item: DataSetItem, threshold: int) -> DataSetItem:
 
 
 def _limited(item: DataSetItem, line: NameLine) -> DataSetItem | DataSetIssue:
-    if item.label == 0 or item.split == "test":
+    if item.label == 0 or (item.split == "test" and item.mask_file is not None):
         return item
     if line.word == "label":
         unmasked = replace(item, mask_file=None, mask_threshold=None, mask_values=None)

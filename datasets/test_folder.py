@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from datasets.sample import Dataset, DataSetItem, MaskValues
+from datasets.sample import IGNORED, Dataset, DataSetItem, MaskValues
 from segdec.errors import DatasetError
 
 PREFIX = "test folder/"
@@ -50,7 +50,7 @@ def _renumbered(item: DataSetItem, numbers: dict[int, int]) -> DataSetItem:
     """The item with another name and the class indices of the data set, also for the values in its mask."""
     values: MaskValues | None = item.mask_values
     if values is not None:
-        pairs = values or tuple((label, label) for label in numbers if label)
+        pairs = values or tuple((label, label) for label in (*numbers, IGNORED) if label)
         values = tuple((value, numbers.get(label, label)) for value, label in pairs)
     name, group = f"{PREFIX}{item.name}", f"{PREFIX}{item.group}"
     label = numbers[item.label]

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from datasets.sample import Split
+import numpy as np
+
+from datasets.sample import Split, labels_of, unlocalized
 from training.config import ExperimentConfig
 from training.data.reading_pool import ReadingPool
 from training.data.run_data import item_reader, list_dataset
@@ -69,12 +71,11 @@ def describe_points(path: Path, result: RunResult) -> OperatingPointTable:
 
 def _training_facts(folder: RunFolder, experiment: ExperimentConfig, result: RunResult) -> TrainingFacts:
     train = list_dataset(experiment.data, folder.splits).of_split("train")
-    defective = [item for item in train if item.label > 0]
     untrained = experiment.initial_weights is not None or not experiment.network.heads
     return TrainingFacts(
         steps=None if untrained else sum(experiment.stages.steps.values()),
-        defective=len(defective),
-        unmasked=sum(item.supervision != "mask" for item in defective),
+        defective=int(np.count_nonzero(labels_of(train))),
+        unlocalized=int(np.count_nonzero(unlocalized(train))),
         decision_trained=UNTRAINED_DECISION not in result.warnings,
     )
 

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from datasets.annotations.class_values import distinct_values
 from datasets.annotations.computed_mask import ComputedMask
+from datasets.annotations.indexed_mask import IndexedMask
+from datasets.sample import IGNORED
 from segdec.errors import ImageError
 from segdec.images import ImageFile, decode_mask_values, read_file
 
@@ -18,7 +20,8 @@ class CombinedMask(ComputedMask):
     Attributes:
         parts: Mask files of the same size.
         values: Value of the pixels above 0 of each part, later ones over earlier ones; if empty, each pixel
-            has its highest value.
+            has its highest value. An `IndexedMask` has its own values, and ignored pixels only where the
+            parts before it have none.
     """
 
     parts: tuple[ImageFile, ...]
@@ -44,7 +47,10 @@ class CombinedMask(ComputedMask):
                     f"{self} have {sizes} pixels (width × height). Expected masks of one size.",
                     code="masks_of_different_sizes",
                 )
-            if value is not None:
+            if isinstance(part, IndexedMask):
+                marked = (pixels > 0) & ((pixels < IGNORED) | (combined == 0))
+                combined[marked] = pixels[marked]
+            elif value is not None:
                 combined[pixels > 0] = value
             elif len(distinct_values(pixels)) <= 2:  # each file may have its own value for a defect
                 combined[pixels > 0] = 255

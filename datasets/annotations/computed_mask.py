@@ -38,6 +38,11 @@ class ComputedMask(ABC):
         return encode_png(self.draw())
 
 
+def within_limit(file: ImageFile, max_pixels: int) -> ImageFile:
+    """Returns a mask with this limit on its pixels, if it is computed."""
+    return file.within(max_pixels) if isinstance(file, ComputedMask) else file
+
+
 @dataclass(frozen=True)
 class DerivedMask(ComputedMask):
     """A mask that is made of another one, `mask`, which may be computed, too."""
@@ -49,8 +54,7 @@ class DerivedMask(ComputedMask):
         return (self.mask,)
 
     def within(self, max_pixels: int) -> Self:
-        mask = self.mask.within(max_pixels) if isinstance(self.mask, ComputedMask) else self.mask
-        return replace(self, mask=mask, max_pixels=max_pixels)
+        return replace(self, mask=within_limit(self.mask, max_pixels), max_pixels=max_pixels)
 
 
 def source_files(file: ImageFile | None) -> list[ImageFile]:

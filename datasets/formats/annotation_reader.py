@@ -40,7 +40,7 @@ from datasets.sample import (
 )
 from datasets.splitting import assign_splits
 from segdec.errors import DatasetError, ImageError
-from segdec.images import ImageFile, read_size
+from segdec.images import MAX_PIXEL_LIMIT, ImageFile, read_size
 from segdec.runtime.label_names import is_good, is_ignored
 
 _NO_SIZE = (None, "", "0", 0)
@@ -167,9 +167,11 @@ class AnnotationReader:
         if height in _NO_SIZE and width in _NO_SIZE:
             annotation.drawn_on = "pixels"
             try:
-                is_stored = bool(self.reading.annotations_before_rotation)
-                size = read_size(annotation.photograph, is_stored=is_stored)
-                annotation.height, annotation.width = size
+                annotation.height, annotation.width = read_size(
+                    annotation.photograph,
+                    max_pixels=MAX_PIXEL_LIMIT,  # the check of the photograph has the limit of the user
+                    is_stored=bool(self.reading.annotations_before_rotation),
+                )
             except ImageError as error:
                 raise ValueError(str(error)) from error
         else:

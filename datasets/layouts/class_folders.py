@@ -167,5 +167,10 @@ def distinctive_parts(folder: Path) -> tuple[str, ...]:
     )
 
 
+def split_words(folder: Path) -> list[Split]:
+    """Returns the splits that the parts of a relative folder state."""
+    return [split for part in folder.parts if (split := split_of_folder(part))]
+
+
 def _plain(name: str) -> str:
     return re.sub(r"[\s._-]", "", name.lower())

@@ -28,7 +28,7 @@ A defective photograph without a mask is a problem, because the mask may have be
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from datasets.annotations.label_meanings import (
     LabelMeanings,
@@ -53,7 +53,7 @@ from datasets.problems import list_names
 from datasets.reading_options import DEFAULTS, ReadingOptions
 from datasets.sample import Dataset, DataSetIssue, DataSetItem, Split
 from datasets.splitting import assign_own_splits
-from datasets.supervision import apply_supervision
+from datasets.supervision import apply_supervision, interpret_masks
 from segdec.runtime.label_names import is_ignored
 
 SUPERVISION_FILE = "supervision.txt"
@@ -64,7 +64,8 @@ ALL_FORMATS = tuple(FORMATS)
 def index(root: Path, formats: Sequence[str] = ALL_FORMATS, reading: ReadingOptions = DEFAULTS) -> Dataset:
     """Lists the photographs below `root`, with the split of `splits.txt`, their own or the default split.
 
-    `root` may be its only annotation file.
+    `root` may be its only annotation file. `reading` says what masks and annotations mean, except
+    `mask_values` and `strict`.
 
     Raises:
         DatasetError: If a folder cannot be listed, photographs are missing, nothing states which photographs
@@ -96,6 +97,7 @@ def list_items(
     dataset = replace(
         _build(annotations, problems), dropped=dropped, notes=tuple(notes), labels=frozenset(stated.labels)
     )
+    dataset = _labelled(interpret_masks(dataset, reading), annotations, reading.max_pixels)
     if (folder / SUPERVISION_FILE).exists():
         dataset = apply_supervision(dataset, folder / SUPERVISION_FILE)
     return _without_unmasked(dataset, folder)
@@ -207,10 +209,14 @@ def _build(annotations: Sequence[FileAnnotation], problems: Sequence[DataSetIssu
             entries.append(annotated_item(each, names))
         except ValueError as error:
             entries.append(problem(each.place, f"{error}.", each.name, Cause("annotation_contradiction")))
-    dataset = Dataset(names, (), tuple(problems)).with_items(entries)
+    return Dataset(names, (), tuple(problems)).with_items(entries)
+
+
+def _labelled(dataset: Dataset, annotations: Sequence[FileAnnotation], max_pixels: int) -> Dataset:
+    """Labels the photographs whose class no folder states by their masks."""
     unstated = {each.name for each in annotations if each.folder_class is None}
     by_pixels = {each.name for each in annotations if each.masks or len(each.defect_labels) > 1}
-    return label_by_masks(dataset, unstated & by_pixels)
+    return label_by_masks(dataset, unstated & by_pixels, max_pixels)
 
 
 def _one_for_each(readers: Readers, problems: list[DataSetIssue]) -> dict[str, FileAnnotation]:
@@ -256,13 +262,17 @@ def _describe_masks(annotations: Sequence[FileAnnotation]) -> list[str]:
 def _without_unmasked(dataset: Dataset, root: Path) -> Dataset:
     """Turns defective photographs without a mask into problems, unless their supervision is `label`."""
     unmasked = [item for item in dataset.items if _is_unmasked(item)]
-    number, of_folder = (Counter(map(_folder, items)) for items in (unmasked, dataset.items))
-    whole = sorted(name for name in number if name and number[name] == of_folder[name])
+    number, of_folder = (
+        Counter(folder for item in items for folder in _folders(item)) for items in (unmasked, dataset.items)
+    )
+    whole = {name for name in number if number[name] == of_folder[name]}
+    folders = sorted({_line(item, whole) for item in unmasked} & whole)
 
     def check(item: DataSetItem) -> DataSetItem | DataSetIssue:
         if not _is_unmasked(item):
             return item
-        lines = [f"'label  {name}'" for name in (whole if _folder(item) in whole else [item.name])]
+        line = _line(item, whole)
+        lines = [f"'label  {name}'" for name in (folders if line in whole else [line])]
         text = (
             f"The photograph {item.image_file} is defective but has no mask. Draw "
             f"{root / MASKS / item.name}.png, move the photograph to '{GOOD}', or, to use the class alone, "
@@ -277,5 +287,12 @@ def _is_unmasked(item: DataSetItem) -> bool:
     return item.label > 0 and item.mask_file is None and item.supervision != "label"
 
 
-def _folder(item: DataSetItem) -> str:
-    return item.name.rpartition("/")[0]
+def _line(item: DataSetItem, whole: Collection[str]) -> str:
+    """The folder of a photograph if all photographs in and below it are unmasked, else its name."""
+    folders = _folders(item)
+    return folders[0] if folders and folders[0] in whole else item.name
+
+
+def _folders(item: DataSetItem) -> list[str]:
+    """The folders above a photograph below the root, the nearest first."""
+    return [str(path) for path in PurePosixPath(item.name).parents][:-1]

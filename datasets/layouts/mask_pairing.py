@@ -9,9 +9,9 @@ from pathlib import Path
 from datasets.annotations.class_values import distinct_values
 from datasets.annotations.labels import GOOD
 from datasets.causes import Cause
-from datasets.layouts.class_folders import MASKS, distinctive_parts, find_mask_folders
+from datasets.layouts.class_folders import MASKS, distinctive_parts, find_mask_folders, split_words
 from datasets.listing import comparison_key
-from datasets.sample import DataSetIssue
+from datasets.sample import DataSetIssue, Split
 from segdec.errors import ImageError
 from segdec.images import decode_mask_values, read_file
 from segdec.runtime.label_names import is_any_defect, is_ignored
@@ -101,6 +101,8 @@ class MaskPairing:
             ignored = is_ignored(folder.name)
             parts = distinctive_parts(folder.parent if ignored else folder)
             owners = self._owners(path, parts)
+            if len(owners) > 1:
+                owners = [each for each in owners if self._splits(each) == split_words(folder)] or owners
             if len(owners) != 1:
                 problems += self._unpaired(path, owners)
             elif path.suffix.lower() in LOSSY_SUFFIXES:
@@ -139,6 +141,9 @@ class MaskPairing:
             "" if own or comparison_key(folder) == comparison_key(self._photographs[owner].stem) else folder
         )
 
+    def _splits(self, name: str) -> list[Split]:
+        return split_words(self._photographs[name].parent.relative_to(self._root))
+
     def _corresponds(self, name: str, parts: tuple[str, ...]) -> bool:
         """Whether the folders of a photograph start or end with those of a mask."""
         own = self._parts[name]
@@ -164,7 +169,7 @@ class MaskPairing:
             folder = str(self._root / MASKS / owners[0])
             text = (
                 f"The mask {path} may belong to {named}. "
-                f"Move it to a folder with the name of the class, such as {folder}."
+                f"Move it to a folder with the name of its photograph, such as {folder}."
             )
             values = {"mask": str(path), "photographs": ", ".join(owners), "folder": folder}
             cause = Cause("mask_of_several", values)

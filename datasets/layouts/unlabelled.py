@@ -81,7 +81,7 @@ def resolve_unlabelled(
         elif beside:
             good.append(name)
         elif has_classes:
-            problems.append(_problem(root, name, path))
+            problems.append(_problem(name, path))
         else:
             left_out.append(name)
     notes = [f"{_count(good)}, read as good."] * bool(good)
@@ -93,10 +93,11 @@ def _count(names: Collection[str]) -> str:
     return f"Photographs without an annotation: {list_names(list(names))}"
 
 
-def _problem(root: Path, name: str, path: Path) -> DataSetIssue:
+def _problem(name: str, path: Path) -> DataSetIssue:
     text = (
         f"The photograph {path} has no class: it is in no class folder and has neither a mask nor an "
-        f"annotation. Move it to '{GOOD}' or to the folder of its defect in {root}."
+        f"annotation. Move it to {path.parent / GOOD}, or to a folder with the name of its defect beside "
+        "that."
     )
     return DataSetIssue(str(path), text, name, Cause("photograph_without_class"))
 

@@ -138,6 +138,56 @@ def test_encrypted_and_damaged_archives_are_rejected(make, tmp_path):
     check_rejected(archive, out, "not a zip file")
 
 
+def shifted(archive, before):
+    """The archive after `before` bytes, with corrected offsets, as `zip --adjust-sfx` writes them."""
+    data = bytearray(archive)
+    for signature, offset in ((b"PK\1\2", 42), (b"PK\5\6", 16)):
+        place = data.rindex(signature) + offset
+        data[place : place + 4] = struct.pack("<I", before + struct.unpack("<I", data[place : place + 4])[0])
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    "joined",
+    [
+        lambda first, second: first + second,
+        lambda first, second: first + b"\n" * 3 + second,
+        lambda first, second: b"#!/bin/sh\n" + first + second,
+        lambda first, second: first[:-30] + second,  # the first one has no end
+        lambda first, second: first + shifted(second, len(first)),
+        lambda first, second: first + second[:-30],
+        lambda first, second: first[:-2] + struct.pack("<H", len(second)) + second,  # as a comment
+    ],
+)
+def test_several_archives_in_a_file_are_rejected(make, tmp_path, joined):
+    first = make(("good/a.png",)).read_bytes()
+    archive = make(("dent/b.png",))
+    archive.write_bytes(joined(first, archive.read_bytes()))
+    check_rejected(archive, tmp_path / "out", "holds a second archive")
+
+
+@pytest.mark.parametrize("adjust", [lambda data, _: data, shifted])
+def test_bytes_around_an_archive_lose_nothing(make, tmp_path, adjust):
+    archive, stub = make(("good/a.png",)), b"#!/bin/sh\nunzip -qq $0\n"
+    archive.write_bytes(stub + adjust(archive.read_bytes(), len(stub)) + bytes(512))
+    assert unpack(archive, tmp_path / "out") == []
+    assert below(tmp_path / "out") == ["good/a.png"]
+
+
+@pytest.mark.parametrize("before", [b"", b"#!/bin/sh\n"])
+def test_zip64_archives_are_unpacked(make, tmp_path, monkeypatch, before):
+    monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", 1)  # instead of 65,535 files
+    archive = make(("good/a.png", b"a"), ("good/b.png", b"b"))
+    data = archive.read_bytes()
+    assert b"PK\6\6" in data and b"PK\6\7" in data
+    archive.write_bytes(before + data)
+    assert unpack(archive, tmp_path / "out") == []
+    assert below(tmp_path / "out") == ["good/a.png", "good/b.png"]
+    archive.write_bytes(data + data)
+    with pytest.raises(DatasetError, match="holds a second archive"):
+        unpack(archive, tmp_path / "again")
+
+
 def test_a_size_that_is_a_lie_is_noticed(make, tmp_path):
     archive = make(("a.png", bytes(100_000)))
     data = bytearray(archive.read_bytes())

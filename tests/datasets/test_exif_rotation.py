@@ -191,6 +191,15 @@ def test_inverted_masks_are_rotated(tmp_path):
     np.testing.assert_array_equal(mask_of(load(tmp_path, mask_file, reading)), upright(stored_mask(), 7))
 
 
+def test_class_indices_are_rotated(tmp_path):
+    write_set(tmp_path, mask_file, 6)
+    indices = stored_mask() // 85
+    indices[4, 2:4] = 1, 2
+    Image.fromarray(indices).save(tmp_path / "masks/dent/a.png")
+    dataset = check_dataset(load(tmp_path, mask_file, UNDONE)).dataset
+    np.testing.assert_array_equal(mask_of(dataset), upright(stored_mask(), 6))
+
+
 # === The warning ===
 
 

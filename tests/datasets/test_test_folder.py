@@ -34,7 +34,7 @@ def test_classes_are_those_of_the_data_set():
     found = {each.name: each for each in add_test_folder(dataset, tested, "more").items}
     assert found["test folder/part 1"].label == 2
     assert found["test folder/part 1"].mask_values == ((7, 2), (9, 1))
-    assert found["test folder/part 2"].mask_values == ((1, 2), (2, 1))
+    assert found["test folder/part 2"].mask_values == ((1, 2), (2, 1), (255, 255))
     assert found["test folder/part 0"].mask_values is None
     unknown = replace(tested, classes=("good", "hole", "dent"))
     with pytest.raises(DatasetError, match=r"more has photographs of the classes hole, but .*merge_defects"):

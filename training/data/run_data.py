@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from datasets.check_cache import CheckCache
 from datasets.checking import CheckedDataset, UnreadPhotographs, check_dataset, describe_risks
+from datasets.class_indices import read_class_indices
 from datasets.folds import Duplicates, assign_folds
 from datasets.leaks import near_duplicates_for_split, raise_if_unusable, warn_of_near_leaks
 from datasets.loading import load_dataset
@@ -183,7 +184,7 @@ def list_split_items(
     Raises a `SegdecError` if one of them has become unusable, or the split is empty.
     """
     data = config.data
-    dataset = list_dataset(data, splits)
+    dataset = read_class_indices(list_dataset(data, splits).assigned(), data.max_pixels)  # as the check does
     known = {line.name for line in read_split_lines(splits) if SPLIT_WORDS[line.word][0] == split}
     if broken := [problem for problem in dataset.problems if problem.name in known]:
         raise DatasetError(describe_problems(broken))
@@ -259,7 +260,7 @@ def check_files(
         strict=config.data.strict,
     )
     cover = check_mask_cover(checked, decided=config.data.invert_masks is not None)
-    for note in dataset.notes:
+    for note in checked.dataset.notes:
         print(f"note: {note}", file=sys.stderr)
     for risk in [*cover, *describe_risks(checked)]:
         print(f"warning: {risk}", file=sys.stderr)

@@ -20,7 +20,6 @@ from datasets.reading_options import ReadingOptions
 from datasets.sample import Dataset, DataSetItem, Sample, is_unlocalized
 from datasets.splitting import SPLITS, has_own_split
 from segdec.errors import DatasetError
-from segdec.images import DEFAULT_MAX_PIXELS
 from segdec.runtime.cli import progress_bar
 
 COLOUR_LEVELS = 8
@@ -56,7 +55,6 @@ class ProfileOptions(ReadingOptions):
 
     skip_broken: bool = False
     white_level: int | None = None
-    max_pixels: int = DEFAULT_MAX_PIXELS
 
 
 @dataclass(frozen=True)
@@ -135,6 +133,7 @@ def profile_dataset(dataset: Dataset, layout: str, root: Path, options: ProfileO
     facts: dict[str, PixelFacts] = {}
     cache = CheckCache(root, str(root), "")  # used for the file states only
     states = {item.name: cache.state(item) for item in dataset.items}
+    values = {item.name: item.mask_values for item in dataset.items}
     checked = check_dataset(
         dataset,
         white_level=options.white_level,
@@ -143,6 +142,9 @@ def profile_dataset(dataset: Dataset, layout: str, root: Path, options: ProfileO
         progress=lambda items: progress_bar(items, desc="reading", unit="image", leave=False),
         examine=lambda sample: facts.update({sample.name: measure_sample(sample)}),
     )
+    for item in checked.dataset.items:
+        if item.mask_values != values[item.name]:  # another item, whose state is unknown
+            states[item.name] = None
     cover = check_mask_cover(checked, decided=options.invert_masks is not None)
     if not options.skip_broken:
         raise_if_problems(checked.dataset)
@@ -153,7 +155,7 @@ def profile_dataset(dataset: Dataset, layout: str, root: Path, options: ProfileO
     profile = build_profile(checked, facts, duplicates, layout=layout, root=str(root), own_split=own)
     profile = replace(profile, options=options)
     skipped = tuple(f"skipped: {format_problem(problem)}" for problem in checked.dataset.problems)
-    notes = (*skipped, *dataset.notes, *cover, *describe_risks(checked), *notes)
+    notes = (*skipped, *checked.dataset.notes, *cover, *describe_risks(checked), *notes)
     return ProfiledDataset(profile, checked, duplicates, notes, states)
 
 

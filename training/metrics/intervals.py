@@ -104,8 +104,8 @@ def resample_metrics(results: Sequence[PhotographResult], weights: Floats) -> di
         _divide(weights @ (defective & passed), weights @ defective),
         _divide(weights @ (detected & ~defective), weights @ ~defective),
         _divide(weights @ right, weights.sum(axis=1)),
-        _divide(2 * tp, 2 * tp + fp + fn),
-        _divide(tp, tp + fp + fn),
+        _divide(2 * tp, np.where(tp + fn > 0, 2 * tp + fp + fn, 0)),
+        _divide(tp, np.where(tp + fn > 0, tp + fp + fn, 0)),
     )
     return dict(zip(INTERVAL_METRICS, values, strict=True))
 

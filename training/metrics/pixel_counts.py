@@ -8,7 +8,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class PixelCounts:
-    """True positive, false positive and false negative pixels of one mask, or pooled over many."""
+    """True positive, false positive and false negative pixels of one mask, or pooled over many.
+
+    Without a true defect pixel the figures are undefined: all marked pixels would be false.
+    """
 
     tp: int = 0
     fp: int = 0
@@ -19,18 +22,18 @@ class PixelCounts:
 
     @property
     def iou(self) -> float | None:
-        """Intersection over union; None if neither mask has a pixel."""
-        return ratio(self.tp, self.tp + self.fp + self.fn)
+        """Intersection over union; None without a defect pixel."""
+        return ratio(self.tp, self.tp + self.fp + self.fn) if self.tp + self.fn else None
 
     @property
     def f1(self) -> float | None:
-        """Harmonic mean of precision and recall (Dice); None if neither mask has a pixel."""
-        return ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn)
+        """Harmonic mean of precision and recall (Dice); None without a defect pixel."""
+        return ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn) if self.tp + self.fn else None
 
     @property
     def precision(self) -> float | None:
-        """Share of the predicted pixels that are defect; None if none is predicted."""
-        return ratio(self.tp, self.tp + self.fp)
+        """Share of the predicted pixels that are defect; None without a predicted or a defect pixel."""
+        return ratio(self.tp, self.tp + self.fp) if self.tp + self.fn else None
 
     @property
     def recall(self) -> float | None:

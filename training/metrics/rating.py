@@ -49,13 +49,13 @@ class TrainingFacts:
 
     Attributes:
         steps: Steps of all stages; None if the training continued from another model, or there is none.
-        defective: Defective training photographs; `unmasked` of them have no mask.
+        defective: Defective training photographs; `unlocalized` of them have no mask or box.
         decision_trained: Whether a step trained the decision network.
     """
 
     steps: int | None
     defective: int
-    unmasked: int
+    unlocalized: int
     decision_trained: bool = True
 
     @property
@@ -196,7 +196,7 @@ def _list_doubts(metrics: Metrics) -> Iterator[str]:
 
 
 def _describe_masks(metrics: Metrics) -> Iterator[str]:
-    f1 = metrics.pixels.f1 if metrics.pixel_images else None
+    f1 = metrics.pixels.f1
     if f1 is not None and f1 < MIN_PIXEL_F1:
         yield f"Its masks mark other pixels than the annotated ones (pixel F1 {format_figure(f1)})."
 
@@ -258,10 +258,10 @@ def _advise(metrics: Metrics, training: TrainingFacts, *, separates: bool) -> It
     if training.defective < ENOUGH_DEFECTS:
         number = count_of(training.defective, "defective photograph")
         yield f"It learned from {number}: add others, at least {ENOUGH_DEFECTS} to train on."
-    if training.unmasked:
+    if training.unlocalized:
         yield (
-            f"{training.unmasked} of {training.defective} defective training photographs have no mask: draw "
-            "masks, they show where the defect is."
+            f"{training.unlocalized} of {training.defective} defective training photographs have no mask or "
+            "box: draw one, it shows where the defect is."
         )
     for each in metrics.classes:
         if _describe_weak_class(each, metrics):

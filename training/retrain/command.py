@@ -222,7 +222,8 @@ def _limit_time(
     `ends_at`.
     """
     dataset = list_dataset(config.data, config.data.splits)
-    size = item_reader(config)(dataset.of_split("train")[0]).image.shape
+    first = replace(dataset.of_split("train")[0], mask_file=None, mask_values=None)
+    size = item_reader(config)(first).image.shape
     forward_s = measure_forward(config, dataset.classes, (size[0], size[1]), clock)
     validated = len(dataset.of_split(config.validation_split))
     compared = len(dataset.of_split("test")) or validated

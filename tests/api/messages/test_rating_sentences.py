@@ -18,7 +18,7 @@ from training.metrics.pixel_histogram import PixelHistogram
 from training.metrics.rating import TrainingFacts, rate
 
 CLASSES = "good", "dent", "spot"
-TRAINED = TrainingFacts(steps=2000, defective=60, unmasked=0)
+TRAINED = TrainingFacts(steps=2000, defective=60, unlocalized=0)
 GERMAN = find_language("de")
 TWO_WORDS = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
 ENGLISH_WORDS = re.compile(r"\b(the|of|it|ones|misses|rejects|by|evaluated|undefined)\b|[{}]")

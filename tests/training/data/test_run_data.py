@@ -17,11 +17,12 @@ from datasets.sample import DataSetItem
 from datasets.sharding.item_table import ItemTable, PackedItem
 from datasets.sharding.packing import pack
 from datasets.sharding.shard_index import PackedShard, ShardIndex, write_index
+from datasets.splitting import write_splits
 from segdec.artifact import TrainingPhotographs
 from segdec.errors import DatasetError, SegdecError
 from segdec.images import read_image, read_mask, write_png
 from segdec.inference.preprocessing import prepare_mask
-from training.data.run_data import item_reader, load_run_data
+from training.data.run_data import item_reader, list_split_items, load_run_data
 from training.experiment_file import load_experiment
 from training.run.folder import RunFolder
 
@@ -87,6 +88,25 @@ def test_images_are_read_once_at_the_first_start_and_not_at_the_second(load, toy
     assert again.training_photographs == first.training_photographs == TrainingPhotographs.of([(32, 32)], [8])
     load_run_data(load("--data.recheck"))
     assert images <= set(reads)
+
+
+def test_masks_of_class_indices_are_the_same_in_an_evaluation(load, toy_root, tmp_path):
+    root = tmp_path / "indices"
+    shutil.copytree(toy_root, root)
+    for number, path in enumerate(sorted((root / "masks").rglob("*.png"))):
+        mask = read_mask(path)
+        mask[mask > 0] = 1 + number % 2
+        mask[0, :2] = 3, 255
+        write_png(path, mask)
+    config = load("--data.root", str(root))
+    data = load_run_data(config)
+    (note,) = data.dataset.notes
+    assert "class indices" in note
+    write_splits(tmp_path / "splits.txt", data.dataset.items)
+    listed = list_split_items(config, tmp_path / "splits.txt", data.dataset.classes, "test")
+    for item, own in zip(listed, data.dataset.of_split("test"), strict=True):
+        assert (item.mask_file, item.mask_values) == (own.mask_file, own.mask_values)
+        assert item.label == 0 or item_reader(config)(item).ignored[0, 1]
 
 
 def test_pixel_limit_applies_to_files_and_shards(load, packed):

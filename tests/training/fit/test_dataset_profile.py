@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from datasets.check_cache import CheckCache
+from datasets.checking import check_dataset
 from datasets.layouts.toy import write_toy
 from datasets.loading import load_dataset
 from datasets.sample import Sample
 from segdec.errors import DatasetError
+from segdec.images import read_mask, write_png
 from training.fit.dataset_profile import (
     ProfileOptions,
     measure_sample,
@@ -82,6 +84,23 @@ def test_what_was_read_is_not_read_again(tmp_path, monkeypatch):
     os.utime(root / "good" / "00000.png", (hours_ago, hours_ago))
     items = load_dataset("folder", root).items
     assert [item.name for item in items if not known.find(known.state(item))] == ["good/00000"]
+
+
+def test_masks_of_class_indices_are_recognized_again_after_fit(tmp_path, monkeypatch):
+    root = tmp_path / "toy"
+    write_toy(root, 24, size=32)
+    for path in (root / "masks").rglob("*.png"):
+        mask = read_mask(path)
+        mask[mask > 0] = 1
+        mask[0, :2] = 2, 255
+        write_png(path, mask)
+    monkeypatch.setattr("datasets.check_cache.MIN_FILE_AGE_S", -1.0)
+    profiled = survey_folder(root)
+    assert "class indices" in profiled.notes[0]
+    store_checks(profiled, CheckCache(tmp_path / "checked", str(root), "settings"))
+    known = CheckCache(tmp_path / "checked", str(root), "settings")
+    again = check_dataset(load_dataset("folder", root), known=known).dataset
+    assert (again.items, again.problems) == (profiled.checked.dataset.items, ())
 
 
 def test_what_cannot_be_used_is_ignored_where_that_is_said(tmp_path):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -40,6 +42,12 @@ def test_resampled_figures_are_those_of_scikit_learn(results):
         area = roc_auc_score(truth, scores, sample_weight=own)
         assert figures["average_precision"][place] == pytest.approx(precision)
         assert figures["auroc"][place] == pytest.approx(area)
+
+
+def test_pixel_figures_need_a_defect_pixel(results):
+    good_only = [replace(each, pixels=None if each.truth else PixelCounts(fp=3)) for each in results]
+    intervals = bootstrap_intervals([good_only], resamples=50)
+    assert (intervals["pixel_f1"], intervals["pixel_iou"]) == (None, None)
 
 
 def test_intervals_hold_the_figure_and_come_again(results):

@@ -64,7 +64,8 @@ def test_pixel_counts_by_hand():
 
 
 def test_pixel_figures_without_pixels_are_undefined():
-    nothing, missed = PixelCounts(), PixelCounts(fn=5)
+    nothing, missed, no_truth = PixelCounts(), PixelCounts(fn=5), PixelCounts(fp=5)
+    assert [no_truth.iou, no_truth.f1, no_truth.precision, no_truth.recall] == [None] * 4
     assert [nothing.iou, nothing.f1, nothing.precision, nothing.recall] == [None] * 4
     assert [missed.iou, missed.f1, missed.precision, missed.recall] == [0, 0, None, 0]
 

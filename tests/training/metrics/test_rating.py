@@ -7,10 +7,11 @@ import pytest
 
 from training.metrics.evaluation import Evaluation
 from training.metrics.metrics import compute_metrics
+from training.metrics.pixel_counts import PixelCounts
 from training.metrics.pixel_histogram import PixelHistogram
 from training.metrics.rating import TrainingFacts, rate
 
-TRAINED = TrainingFacts(steps=2000, defective=60, unmasked=0)
+TRAINED = TrainingFacts(steps=2000, defective=60, unlocalized=0)
 CLASSES = ("good", "scratch", "spot")
 
 
@@ -95,6 +96,20 @@ def test_advice_names_what_is_known(rated, training, level, word):
     rating = rated(35, 5, 40, 0, training)
     assert rating.level == level
     assert any(word in sentence for sentence in (rating.reason, *rating.advice)), rating
+
+
+@pytest.mark.parametrize(("annotated", "printed"), [(None, False), (PixelCounts(1, 50, 50), True)])
+def test_masks_are_judged_only_by_annotated_ones(make_result, annotated, printed):
+    """Good photographs have known pixels, too: with false ones alone, no annotation is missed."""
+    results = [
+        make_result(
+            f"{n}", int(n < 40), 0.9 if n < 40 else 0.1, pixels=annotated if n < 40 else PixelCounts(fp=9)
+        )
+        for n in range(80)
+    ]
+    rating = rate(evaluate(results, ("good", "defect")), TRAINED)
+    assert ("mark other pixels than the annotated ones" in rating.reason) == printed
+    assert rating.level == ("weak" if printed else "usable")
 
 
 def test_a_model_that_nothing_measures_must_have_been_trained(rated):

@@ -1,0 +1,18 @@
+"""The rating of a run depends on the annotations of its training photographs."""
+
+import pytest
+
+from training.evaluate import evaluate_run
+from training.experiment_file import load_experiment, save_experiment
+
+
+@pytest.mark.parametrize(("word", "advised"), [("box", False), ("label", True)])
+def test_only_photographs_without_a_place_of_the_defect_need_a_mask(finished_run, word, advised):
+    experiment = load_experiment(finished_run / "config.toml")
+    lines = (finished_run / "splits.txt").read_text().splitlines()
+    names = [line.split(maxsplit=1)[1] for line in lines if line.startswith("train")]
+    (finished_run / "supervision.txt").write_text("".join(f"{word}  {name}\n" for name in names))
+    data = experiment.data.model_copy(update={"supervision": finished_run / "supervision.txt"})
+    (finished_run / "config.toml").write_text(save_experiment(experiment.model_copy(update={"data": data})))
+    advice = " ".join(evaluate_run(finished_run, "test").rating.advice)
+    assert ("have no mask or box: draw one" in advice) == advised
