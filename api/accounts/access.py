@@ -158,8 +158,9 @@ def check_csrf_token(session: "Session", request: Request) -> None:
 
 
 def _is_local_client(request: Request) -> bool:
-    """Returns whether a program of this machine sent a request; false if a trusted proxy passed it on."""
-    return request.client is not None and is_loopback(request.client.host)
+    """Returns whether a program of this machine sent a request; false if a proxy passed it on."""
+    is_passed_on = "x-forwarded-for" in request.headers or "forwarded" in request.headers
+    return not is_passed_on and request.client is not None and is_loopback(request.client.host)
 
 
 def _check_role(session: "Session", role: Role) -> None:
