@@ -1,6 +1,6 @@
 """Liveness and readiness. They use nothing that can block, so that load does not look like a failure."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -27,6 +27,11 @@ async def live(request: Request) -> Health:
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", **ROUTE)
 async def ready(service: ServiceDep, receivers: Annotated[Receivers, component(Receivers)]) -> Health:
-    """The models are loaded and warm; 503 before that, while a thread hangs, and during shutdown."""
+    """The models are loaded and warm; 503 before that, while a thread hangs, and during shutdown.
+
+    `degraded`: photographs are inspected, but something else fails.
+    """
     service.check_ready()
-    return Health(status="ready", problems=receivers.problems() + service.recording.problems())
+    problems = receivers.problems() | service.recording.problems()
+    status: Literal["ready", "degraded"] = "degraded" if problems else "ready"
+    return Health(status=status, problems=list(problems.values()), codes=list(problems))

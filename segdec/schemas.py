@@ -234,5 +234,6 @@ class ReloadAnswer(AnswerPart):
 class Health(AnswerPart):
     """State of the service."""
 
-    status: Literal["alive", "ready"]
+    status: Literal["alive", "ready", "degraded"]
     problems: list[str] = Field([], description="what fails although photographs are inspected")
+    codes: list[str] = Field([], description="the code of each problem, for programs: `disk_full`")

@@ -84,7 +84,7 @@ class AccessControl:
             return None
         from api.accounts.sessions import find_session
 
-        return await record.read_during_outage(find_session, token, datetime.now(UTC))
+        return await record.read(find_session, token, datetime.now(UTC))
 
     async def has_users(self) -> bool:
         """Returns whether anybody can log in, as of a few seconds ago."""
@@ -94,7 +94,7 @@ class AccessControl:
         if record is not None and time.monotonic() - self._checked_at >= USERS_CHECK_S:
             from api.accounts.users import has_users
 
-            self._has_users = await record.read_during_outage(has_users)
+            self._has_users = await record.read(has_users)
             self._checked_at = time.monotonic()
         return self._has_users
 
@@ -158,8 +158,9 @@ def check_csrf_token(session: "Session", request: Request) -> None:
 
 
 def _is_local_client(request: Request) -> bool:
-    """Returns whether a program of this machine sent a request; false if a trusted proxy passed it on."""
-    return request.client is not None and is_loopback(request.client.host)
+    """Returns whether a program of this machine sent a request; false if a proxy passed it on."""
+    is_passed_on = "x-forwarded-for" in request.headers or "forwarded" in request.headers
+    return not is_passed_on and request.client is not None and is_loopback(request.client.host)
 
 
 def _check_role(session: "Session", role: Role) -> None:

@@ -72,7 +72,7 @@ ATTEMPT = [Depends(count_attempt)]
 async def show_session(request: Request, response: Response, record: RecordDep) -> SessionState:
     """Who is logged in; an old token is replaced by a new one."""
     token = request.cookies.get(COOKIE)
-    session = await record.read_during_outage(find_session, token, _now()) if token else None
+    session = await record.read(find_session, token, _now()) if token else None
     if token and session is not None and needs_renewal(session, _now()):
         with suppress(RequestError):  # an outage: the present token stays valid
             hours = request.app.state.settings.openid_hours
@@ -178,7 +178,7 @@ async def _require_session(request: Request) -> Session:
 
 async def _begin(request: Request, response: Response, record: Record, new: NewToken) -> SessionState:
     set_session_cookie(request, response, new)
-    return await _describe(request, await record.read_during_outage(find_session, new.text, _now()))
+    return await _describe(request, await record.read(find_session, new.text, _now()))
 
 
 async def _describe(request: Request, session: Session | None) -> SessionState:

@@ -22,7 +22,7 @@ from api.data_sets.data_set_params import (
 )
 from api.data_sets.definitions import classes_of, find_data_set
 from api.data_sets.photograph_leases import Labeller
-from api.data_sets.schemas import AnnotationList, LeasedPhotographs, Source, StoredPhotograph
+from api.data_sets.schemas import AnnotationPage, LeasedPhotographs, Source, StoredPhotograph
 from api.errors import document_problems
 from api.http.caching import PNG, REVALIDATED
 from api.http.callers import author_of
@@ -32,6 +32,7 @@ from api.http.number_text import MAX_ID, WHOLE_NUMBER
 from api.http.request_params import RequiredName
 from api.http.roles import require_role
 from api.http.sent_model import SentModel
+from api.record.record_params import BeforeId, PageSize
 from segdec.annotation_content import AnnotationContent
 
 router = APIRouter(
@@ -113,10 +114,14 @@ async def put_annotation(
 
 @router.get("/photographs/{photograph_id}/annotations", responses=PROBLEMS)
 async def list_history(
-    data_sets: DataSetsDep, data_set_id: DataSetId, photograph_id: PhotographId
-) -> AnnotationList:
-    """All annotations of a photograph, the newest first."""
-    return await data_sets.read(list_annotations, data_set_id, photograph_id)
+    data_sets: DataSetsDep,
+    data_set_id: DataSetId,
+    photograph_id: PhotographId,
+    before: BeforeId = None,
+    limit: PageSize = 100,
+) -> AnnotationPage:
+    """Annotations of a photograph, the newest first; pass `next_before` of a page to get the next one."""
+    return await data_sets.read(list_annotations, data_set_id, photograph_id, before, limit)
 
 
 @router.get("/photographs/{photograph_id}/mask", **describe_file(PNG))

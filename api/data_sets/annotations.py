@@ -1,6 +1,5 @@
 """Annotations of photographs: append-only, each by a person, with the state that it was based on."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,9 +10,10 @@ from api.data_sets.definitions import classes_of, find_data_set
 from api.data_sets.names import check_label
 from api.data_sets.photograph_leases import check_not_leased_to_another
 from api.data_sets.photographs import find_photograph
-from api.data_sets.schemas import Annotation, AnnotationList, Source
+from api.data_sets.schemas import Annotation, AnnotationPage, Source
 from api.data_sets.tables import data_set_annotations, data_set_photographs
 from api.errors import RequestError
+from api.http.number_text import MAX_PAGE_SIZE
 from segdec.annotation_content import AnnotationContent
 
 table, photographs = data_set_annotations.c, data_set_photographs.c
@@ -113,15 +113,25 @@ def _repeated(connection: Connection, row: RowMapping, new: dict[str, Any]) -> i
     )
 
 
-def list_annotations(connection: Connection, data_set_id: int, photograph_id: int) -> AnnotationList:
-    """Returns all annotations of a photograph, the newest first; raises as `find_photograph`."""
+def list_annotations(
+    connection: Connection,
+    data_set_id: int,
+    photograph_id: int,
+    before: int | None = None,
+    limit: int = MAX_PAGE_SIZE,
+) -> AnnotationPage:
+    """Returns up to `limit` annotations of a photograph with ids below `before`, the newest first.
+
+    Raises:
+        RequestError: As `find_photograph`.
+    """
     find_photograph(connection, data_set_id, photograph_id)
-    return AnnotationList(annotations=[_make(row) for row in _rows(connection, photograph_id)])
-
-
-def _rows(connection: Connection, photograph_id: int) -> Sequence[RowMapping]:
     statement = select(data_set_annotations).where(table.photograph_id == photograph_id)
-    return connection.execute(statement.order_by(table.id.desc())).mappings().all()
+    if before is not None:
+        statement = statement.where(table.id < before)
+    rows = connection.execute(statement.order_by(table.id.desc()).limit(limit + 1)).mappings().all()
+    shown = [_make(row) for row in rows[:limit]]
+    return AnnotationPage(annotations=shown, next_before=shown[-1].id if len(rows) > limit else None)
 
 
 def _make(row: RowMapping) -> Annotation:

@@ -109,10 +109,11 @@ class Annotation(AnnotationContent):
     source: Source
 
 
-class AnnotationList(AnswerPart):
-    """All annotations of a photograph, the newest first."""
+class AnnotationPage(AnswerPart):
+    """Annotations of a photograph, the newest first."""
 
     annotations: list[Annotation]
+    next_before: int | None = Field(description="`before` of the next page; null: this is the last one")
 
 
 class LeasedPhotographs(AnswerPart):

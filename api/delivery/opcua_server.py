@@ -121,11 +121,13 @@ class OpcUaServer:
         """Number of stations that are not shown because of an error."""
         return 0 if self._nodes is None else len(self._nodes.skipped)
 
-    def problems(self) -> list[str]:
-        """Describes what clients do not get now."""
-        problems = [] if self.is_up else ["The OPC UA server does not show the line: the log says why."]
+    def problems(self) -> dict[str, str]:
+        """Describes what clients do not get now, by codes."""
+        problems = {}
+        if not self.is_up:
+            problems["opcua_down"] = "The OPC UA server does not show the line: the log says why."
         if self.skipped:  # without names: everybody may read /readyz
-            problems.append(f"OPC UA does not show {self.skipped} stations: the log names them.")
+            problems["opcua_stations"] = f"OPC UA does not show {self.skipped} stations: the log names them."
         return problems
 
     def _on_error(self, error: Exception) -> None:

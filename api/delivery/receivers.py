@@ -46,9 +46,9 @@ class Receivers:
         if self._opcua is not None:
             self._opcua.state.set_zone(zone)
 
-    def problems(self) -> list[str]:
-        """Describes what other systems do not get now, although photographs are inspected."""
-        return [] if self._opcua is None else self._opcua.problems()
+    def problems(self) -> dict[str, str]:
+        """Describes what other systems do not get now, although photographs are inspected, by codes."""
+        return {} if self._opcua is None else self._opcua.problems()
 
     def remarks(self) -> dict[str, str]:
         """Returns what an administrator should know about the connections to sinks, by their names."""

@@ -1,5 +1,6 @@
 """Settings of the server: its address, the limits of requests, the log."""
 
+import ipaddress
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -27,6 +28,15 @@ def _read_hosts(value: Any) -> Any:
     if not all(re.fullmatch(r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", name) for name in names):
         raise ValueError("expected names such as inspection.plant or *.plant, without https:// and port")
     return tuple(names)
+
+
+def _read_networks(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return tuple(str(ipaddress.ip_network(word.strip())) for word in value.split(",") if word.strip())
+    except ValueError as error:
+        raise ValueError(f"{error}; expected addresses and networks such as 10.0.0.0/8,::1") from error
 
 
 def _page_address(url: str) -> str:
@@ -83,6 +93,9 @@ class ServerSettings(SettingGroup):
     """names in the URLs of clients, for example inspection.plant,*.plant; others get a 400, except IP
     addresses, names without a dot, those ending in .local or .internal, and the machine's own name; *: any
     name"""
+    trusted_proxies: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_read_networks)] = ()
+    """addresses and networks of proxies, for example 127.0.0.1,10.0.0.0/8: X-Forwarded-For and
+    X-Forwarded-Proto from these alone name the client and https"""
     cors_origins: tuple[str, ...] = ()
     """web origins whose pages may call the service, for example https://hmi.plant"""
     page: bool = True

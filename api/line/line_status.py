@@ -68,7 +68,7 @@ class LineMonitor:
         If the record cannot be read, the status has only what this process remembers.
         """
         try:
-            return await self._record.read_during_outage(self._query, station, now)
+            return await self._record.read(self._query, station, now)
         except RequestError as error:
             return self._without_record(station, now, str(error))
 

@@ -3,11 +3,13 @@
 import asyncio
 import itertools
 import logging
+from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 from uuid import uuid4
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from api.errors import MEDIA_TYPE, make_problem
 from api.listener.half_close import StartedResponseTransport, was_reset
@@ -17,6 +19,9 @@ from segdec.schemas import Problem
 
 MAX_HEAD_BYTES = 2**16
 """Maximum bytes of a request line with headers, or of trailers. Bytes of the first packet are not counted."""
+
+MAX_DISCARDED_BYTES = 2**30
+"""Maximum bytes that are read of the rest of a body after the answer of a connection that closes."""
 
 MAX_PATH_CHARACTERS = 200
 """Maximum length of a path in the log. (The path of a rejected request may have any length.)"""
@@ -30,12 +35,26 @@ _idle_numbers = itertools.count()
 """Numbers connections in the order in which they become idle; the clock of the loop counts milliseconds."""
 
 
+class ClosingTransport:
+    """A connection on which `close` does something else."""
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        self._transport = transport
+        self.close = close
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class BoundedHttpProtocol(HttpToolsProtocol):
     """uvicorn's protocol with limits on connections, and on the size and the time of a request's head.
 
     The head must arrive within the time that the settings allow for a body. The same limit applies to the
     rest of a body whose request was rejected, and to an answer of which the client reads nothing. Trailers
     are dropped: uvicorn would add them to the headers, where a proxy has not checked them.
+
+    A connection that closes while its client still sends a body is closed only after that (RFC 9112, 9.6):
+    otherwise TCP resets it, and many clients never read why their request was rejected.
 
     Above the maximum number of connections, a new one replaces the one that has waited longest for a request.
     """
@@ -45,6 +64,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _in_message = False
     _timer: asyncio.TimerHandle | None = None
     _idle_number = 0
+    _discarded_bytes: int | None = None
+    """Of the rest of a body; None before the connection closes."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
@@ -99,7 +120,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Limits the size of a head."""
+        """Limits the size of a head, and of the rest of a body."""
+        if self._discarded_bytes is not None:
+            self._discarded_bytes += len(data)
+            if self._discarded_bytes > MAX_DISCARDED_BYTES:
+                self.transport.close()
+            return
         if self._timer is None and (self.cycle is None or self.cycle.response_complete):
             self._start_timer()
         self._in_message = False
@@ -148,6 +174,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._in_head, self._in_message = False, True
         self._stop_timer()
         super().on_headers_complete()
+        close = partial(self._close_after_body, self.cycle)
+        self.cycle.transport = ClosingTransport(self.transport, close)  # type: ignore[assignment]  # as below
+
+    def _close_after_body(self, cycle: RequestResponseCycle) -> None:
+        """Closes the connection; while a body arrives, until its end or a limit only in one direction."""
+        if not cycle.more_body or self.transport.is_closing():
+            self.transport.close()
+        elif self._discarded_bytes is None:
+            self._discarded_bytes = 0
+            if self.transport.can_write_eof():  # not with TLS
+                self.transport.write_eof()
+            self._start_timer()
 
     def on_body(self, body: bytes) -> None:
         self._in_message = True

@@ -174,6 +174,8 @@ def make_uvicorn_config(app: FastAPI, settings: Settings, **tls: Any) -> uvicorn
         lifespan="off",  # run below: uvicorn would print a traceback for an invalid model
         log_config=None,  # configure_logging has done it
         access_log=False,  # AccessMiddleware logs with the request's id
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
         timeout_keep_alive=settings.keep_alive_s,
         timeout_graceful_shutdown=settings.drain_s,
         **tls,

@@ -72,7 +72,7 @@ class CurrentSettings:
         Raises:
             RequestError: 503 if the record cannot be read.
         """
-        stored = await self._record.read_during_outage(read_changes)
+        stored = await self._record.read(read_changes)
         if stored == self.changes:
             return
         accepted = {}
@@ -88,13 +88,12 @@ class CurrentSettings:
     async def refresh_regularly(self) -> None:
         """Refreshes until it is cancelled."""
         while True:
-            if self._record.is_usable:
-                try:
-                    await self.refresh()
-                except RequestError:
-                    pass  # its reason is logged
-                except Exception:  # the next time
-                    logger.exception("Changed settings were not read")
+            try:
+                await self.refresh()
+            except RequestError:
+                pass  # its reason is logged
+            except Exception:  # the next time
+                logger.exception("Changed settings were not read")
             await asyncio.sleep(REFRESH_S)
 
     async def change(self, name: str, value: Value, who: str) -> None:

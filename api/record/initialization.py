@@ -1,9 +1,10 @@
 """Prepares the database and the pictures of a record at the start of the service."""
 
+import hashlib
 from pathlib import Path
 from uuid import uuid4
 
-from sqlalchemy import Connection, Engine, insert, select
+from sqlalchemy import Connection, Engine, insert, select, update
 
 from api.database.database import migrate, write_transaction
 from api.database.database_files import files_of
@@ -41,6 +42,20 @@ def initialize_record(engine: Engine, folder: Path, pictures: PictureStore | Non
     if files is not None:
         files.record_id = record_id
     return pictures
+
+
+def check_writable(engine: Engine, pictures: PictureStore) -> None:
+    """Stores and deletes a small picture, and writes a row that does not change.
+
+    Raises:
+        SQLAlchemyError, OSError: If the database or the pictures cannot be written.
+    """
+    data = uuid4().bytes
+    sha256 = hashlib.sha256(data).digest()
+    with write_transaction(engine) as connection:
+        connection.execute(update(store).values(id=store.c.id))
+        pictures.put(sha256, data)
+        pictures.delete(sha256)
 
 
 def _check_no_pictures(pictures: PictureStore) -> None:

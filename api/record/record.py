@@ -19,8 +19,8 @@ from api.errors import RequestError, service_unavailable
 from api.http.deadlines import deadline_error
 from api.record import queries
 from api.record.audit import AuditEntry
-from api.record.failures import describe, explain, is_full
-from api.record.initialization import database_url, initialize_record
+from api.record.failures import DESCRIPTIONS, code_of, describe, explain, is_full, is_outage
+from api.record.initialization import check_writable, database_url, initialize_record
 from api.record.inspection import NewInspection, Row, StoredInspection
 from api.record.outbox import Outbox
 from api.record.record_metrics import RecordMetrics
@@ -38,6 +38,8 @@ T = TypeVar("T")
 RESERVED_SPACE_FILE = "ballast"
 READERS = 4
 """Threads that read, so that requests do not wait for each other and leave CPU for inference."""
+WRITERS = 4
+"""Threads that change the record: a locked database makes them wait, but not those that read."""
 REOPEN_S = 1.0
 """Seconds to wait after a failure before the next attempt."""
 logger = logging.getLogger(__name__)
@@ -46,10 +48,11 @@ logger = logging.getLogger(__name__)
 class Record:
     """Stored inspections with their pictures.
 
-    Every coroutine raises RequestError 503 `record_unavailable` if the record cannot be used now.
+    Every coroutine raises RequestError 503 `record_unavailable` if the record cannot be used now. What is
+    recorded can be read although nothing can be written, for example while the disk is full.
 
     Attributes:
-        problem: Why the record cannot be used, as far as is known.
+        problem: Why the record cannot be used, as far as is known: a key of `DESCRIPTIONS`.
         changes: Number of changes that were made here; not those of other replicas.
 
     Args:
@@ -81,9 +84,11 @@ class Record:
         self._folder, self._rules, self._retry_after_s = folder, rules, retry_after_s
         self.metrics, self._given_pictures = metrics, pictures
         self._failed_at: float | None = None
+        self._read_failed_at: float | None = None
         self.problem: str | None = None
         self.changes = 0
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="record-reader")
+        self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="record-writer")
         self._opening = asyncio.Lock()
         self._writer: RecordWriter | None = None
         self._pictures: PictureStore | None = None
@@ -99,7 +104,8 @@ class Record:
         async with self._opening:
             if self._writer is not None:
                 return
-            self._raise_if_backing_off()  # another request may have failed while this one waited
+            # Another request may have failed while this one waited.
+            self._raise_if_backing_off(self._failed_at)
             try:
                 pictures, retention = await asyncio.to_thread(self._initialize)
             except (SQLAlchemyError, OSError) as error:
@@ -116,10 +122,12 @@ class Record:
         self._failed_at = time.monotonic()
         self.metrics.usable.set(False)
         self._report("The record cannot be opened: %s", error)
+        if is_full(error):
+            self._reserved_space.release()  # opening needs some space, too
 
     def _report(self, message: str, error: Exception) -> None:
         """Logs an error, once until the record can be used again or fails for another reason."""
-        problem = describe(error)
+        problem = code_of(error)
         if problem != self.problem:
             logger.error(message, explain(error))
         self.problem = problem
@@ -131,8 +139,19 @@ class Record:
         with self._engine.connect() as connection:
             newest = queries.newest_hour(connection)
         clock = ClockMonitor(None if newest is None else newest.timestamp())
-        space = ReservedSpace(self._folder / RESERVED_SPACE_FILE, self._rules.reserved_bytes)
-        return pictures, Retention(self._engine, pictures, self._rules, clock, space, self.metrics)
+        rules, space = self._rules, self._reserved_space
+        retention = Retention(self._engine, pictures, rules, clock, space, self.metrics, self._check_failure)
+        return pictures, retention
+
+    @property
+    def _reserved_space(self) -> ReservedSpace:
+        return ReservedSpace(self._folder / RESERVED_SPACE_FILE, self._rules.reserved_bytes)
+
+    def _check_failure(self) -> None:
+        """After a failure, finds out whether the record can be written again; raises as `write`."""
+        if self.problem is not None:
+            check_writable(self._engine, self.pictures)
+            self._on_attempt(None)
 
     def set_rules(self, rules: RetentionRules) -> None:
         """Keeps pictures by new rules from now on."""
@@ -140,10 +159,14 @@ class Record:
         if self._retention is not None:
             self._retention.rules = rules
 
-    @property
-    def space_problem(self) -> str | None:
-        """Why space for pictures is short although the retention rules were applied."""
-        return None if self._retention is None else self._retention.problem
+    def problems(self) -> dict[str, str]:
+        """Returns why the record cannot be used, as far as is known, and what space is short of, by codes."""
+        problems = {}
+        if self.problem is not None:
+            problems[self.problem] = f"The record cannot be used: {DESCRIPTIONS[self.problem]}."
+        if self._retention is not None and self._retention.problem is not None:
+            problems["space_short"] = f"{self._retention.problem}."
+        return problems
 
     @property
     def is_usable(self) -> bool:
@@ -152,7 +175,10 @@ class Record:
 
     async def check(self) -> None:
         """Rejects requests for a second after a failure; opens the record if necessary."""
-        self._raise_if_backing_off()
+        self._raise_if_backing_off(self._failed_at)
+        await self._open_if_closed()
+
+    async def _open_if_closed(self) -> None:
         if self._writer is None:
             try:
                 await self.open()
@@ -160,9 +186,15 @@ class Record:
                 self._note_closed(error)
                 raise self._unavailable("it cannot be opened, see the log") from error
 
-    def _raise_if_backing_off(self) -> None:
-        if self._failed_at is not None and time.monotonic() - self._failed_at < REOPEN_S:
-            raise self._unavailable("it failed a moment ago")
+    async def _check_readable(self) -> None:
+        """Like `check`, but a failed write does not prevent reading."""
+        self._raise_if_backing_off(self._read_failed_at)
+        await self._open_if_closed()
+
+    def _raise_if_backing_off(self, failed_at: float | None) -> None:
+        if failed_at is not None and time.monotonic() - failed_at < REOPEN_S:
+            why = "it failed a moment ago" if self.problem is None else DESCRIPTIONS[self.problem]
+            raise self._unavailable(why)
 
     async def store(self, inspection: NewInspection, deadline: float) -> StoredInspection:
         """Stores an inspection durably: row and picture survive a power loss.
@@ -185,44 +217,34 @@ class Record:
 
     async def read(self, query: Callable[[Connection, *Args], T], *args: *Args) -> T:
         """Runs a query in a thread and returns its result."""
-        await self.check()
-        return await self.read_during_outage(query, *args)
 
-    async def read_during_outage(self, query: Callable[[Connection, *Args], T], *args: *Args) -> T:
-        """Like `read`, but also right after a failed write: a full disk can still be read."""
-        if self._writer is None:
-            await self.check()
-
-        def run() -> T:
-            with self._engine.connect() as connection:
+        def run(engine: Engine) -> T:
+            with engine.connect() as connection:
                 return query(connection, *args)
 
-        return await self.run_in_thread(run)
+        return await self.read_all(run)
 
     async def read_all(self, make: Callable[[Engine], T]) -> T:
         """Runs a function that reads in several transactions in a thread and returns its result."""
-        await self.check()
+        await self._check_readable()
         return await self.run_in_thread(partial(make, self._engine))
 
     async def write_all(self, make: Callable[[Engine], T]) -> T:
         """Runs a function that makes changes in transactions of its own, in a thread; returns its result."""
+        await self.check()
         try:
-            return await self.read_all(make)
+            return await self._run(self._writers, partial(make, self._engine))
         finally:
             self.changes += 1
 
     async def write(self, change: Callable[[Connection, *Args], T], *args: *Args) -> T:
         """Runs a change in a thread, in one transaction, and returns its result."""
-        await self.check()
 
-        def run() -> T:
-            with write_transaction(self._engine) as connection:
+        def run(engine: Engine) -> T:
+            with write_transaction(engine) as connection:
                 return change(connection, *args)
 
-        try:
-            return await self.run_in_thread(run)
-        finally:
-            self.changes += 1
+        return await self.write_all(run)
 
     async def change_with_audit(
         self, entry: AuditEntry, make: Callable[[], None], revert: Callable[[], None]
@@ -242,11 +264,11 @@ class Record:
                     undo.callback(revert)
                 undo.pop_all()  # committed
 
-        await self.run_in_thread(change)
+        await self._run(self._writers, change)
 
     async def stream(self, make: Callable[[Engine], Iterator[bytes]]) -> AsyncIterator[bytes]:
         """Returns the chunks that `make` yields, read in threads; it returns when the first one is read."""
-        await self.check()
+        await self._check_readable()
         chunks = make(self._engine)
         first = await self.run_in_thread(lambda: next(chunks, b""))
 
@@ -269,7 +291,7 @@ class Record:
         Raises:
             RequestError: 404 if it was deleted or is lost.
         """
-        await self.check()
+        await self._check_readable()
         assert self._pictures is not None
         sha256, state = bytes(row["picture"]), row["picture_state"]
         deleted = state in ("expiring", "expired")
@@ -278,7 +300,7 @@ class Record:
             return picture
         if state == "kept":
             state = "lost"
-            await self.run_in_thread(partial(self._mark_lost, sha256))
+            await self._run(self._writers, partial(self._mark_lost, sha256))
         reason = _describe_deletion(row) if deleted else "is lost: its file is not in the store"
         raise RequestError(404, f"picture_{state}", f"The picture of record {row['id']} {reason}.")
 
@@ -302,13 +324,18 @@ class Record:
         await self.check()
         assert self._retention is not None
         delete = partial(self._retention.delete_picture, bytes(row["picture"]), row["id"], who)
-        await self.run_in_thread(delete)
+        await self._run(self._writers, delete)
 
     async def run_in_thread(self, function: Callable[[], T]) -> T:
-        """Runs a slow function in one of the record's threads."""
+        """Runs a slow function that reads in one of the record's threads."""
+        return await self._run(self._readers, function)
+
+    async def _run(self, threads: ThreadPoolExecutor, function: Callable[[], T]) -> T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._readers, function)
+            return await asyncio.get_running_loop().run_in_executor(threads, function)
         except (SQLAlchemyError, OSError) as error:
+            if threads is self._readers and is_outage(error):
+                self._read_failed_at = time.monotonic()
             self._report("The record cannot be read or changed: %s", error)
             raise self._unavailable(describe(error)) from error
 
@@ -320,6 +347,7 @@ class Record:
             self._writer.close()
         self.uninspected.close()
         self._readers.shutdown(wait=False)
+        self._writers.shutdown(wait=False)
         self._engine.dispose()
         if (files := files_of(self._engine)) is not None:
             files.unlock()

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from sqlalchemy import Engine, Table
+from sqlalchemy import Engine, Table, select
 
 from api.database.database import write_transaction
 from api.errors import RequestError, service_unavailable
@@ -12,6 +12,7 @@ from api.record.recording import open_picture_store
 from api.record.settings import RecordSettings
 from api.record.storage.pictures import FolderPictures, PictureStore
 from api.record.stored_files import check_same_record, remove_orphans
+from api.record.tables import store
 from segdec.errors import ConfigError
 
 logger = logging.getLogger(__name__)
@@ -59,7 +60,12 @@ class RecordFiles:
         return await self._record.run_in_thread(lambda: get_file(stored, sha256))
 
     def _initialize(self, engine: Engine) -> PictureStore:
+        """Writes only if something has to change: files can be read while nothing can be written."""
         stored = self._make_store()
+        with engine.connect() as connection:
+            is_checked = stored.read_id() == connection.execute(select(store.c.id)).scalar()
+        if is_checked and next(iter(stored.marked()), None) is None:
+            return stored
         with write_transaction(engine) as connection:
             check_same_record(connection, stored, self._table)
             remove_orphans(connection, stored, list(stored.marked()), self._table)
@@ -69,9 +75,9 @@ class RecordFiles:
         pictures = self._settings.record_pictures
         if pictures is None:
             return FolderPictures(self._settings.record_folder / self._folder)
-        store = open_picture_store(f"{pictures.rstrip('/')}/{self._folder}")
-        assert store is not None
-        return store
+        stored = open_picture_store(f"{pictures.rstrip('/')}/{self._folder}")
+        assert stored is not None
+        return stored
 
 
 def get_file(stored: PictureStore, sha256: bytes) -> bytes:

@@ -40,13 +40,9 @@ class Recording:
         """Whether inspections can be recorded, as far as is known."""
         return self.record is not None and self.record.is_usable
 
-    def problems(self) -> list[str]:
-        """Returns why the record cannot be used, as far as is known, and what space is short of."""
-        if self.record is None:
-            return []
-        unusable = self.record.problem and f"The record cannot be used: {self.record.problem}."
-        space = self.record.space_problem and f"{self.record.space_problem}."
-        return [problem for problem in (unusable, space) if problem]
+    def problems(self) -> dict[str, str]:
+        """Returns why the record cannot be used, as far as is known, and what space is short of, by codes."""
+        return {} if self.record is None else self.record.problems()
 
     async def open(self) -> None:
         """Opens the record. If it is unreachable now, each later check tries again.

@@ -1,8 +1,10 @@
 """What happens in training jobs: states, metrics and printed lines, in their order."""
 
 import json
+from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 from sqlalchemy import Connection, func, insert, select
@@ -12,6 +14,8 @@ from api.training.tables import training_events
 
 MAX_EVENTS, MAX_CHARACTERS = 20_000, 2**24
 """Of a job; later metrics and output are not stored."""
+MAX_PAGE_CHARACTERS = 2**19
+"""JSON of the events in a page, unless one event has more."""
 MAX_STATES = 1000
 """Sentences about the state of a job; later ones about leases are not stored."""
 table = training_events.c
@@ -54,11 +58,16 @@ def _insert(
 
 
 def list_events(connection: Connection, job_id: int, after: int, limit: int) -> JobEventPage:
-    """Returns up to `limit` events with ids above `after`."""
-    statement = select(training_events).where(table.job_id == job_id, table.id > after)
-    rows = connection.execute(statement.order_by(table.id).limit(limit + 1)).mappings().all()
+    """Returns up to `limit` events with ids above `after`, fewer if they have more than
+    `MAX_PAGE_CHARACTERS`, but at least one.
+    """
+    following = select(table.id, func.length(table.content)).where(table.job_id == job_id, table.id > after)
+    sizes = connection.execute(following.order_by(table.id).limit(limit + 1)).all()
+    totals = accumulate(length for _, length in sizes[:limit])
+    count = max(bisect_right(list(totals), MAX_PAGE_CHARACTERS), 1)
+    statement = select(training_events).where(table.id.in_([number for number, _ in sizes[:count]]))
     events = [
         JobEvent(id=row["id"], at=row["at"], kind=row["kind"], content=json.loads(row["content"]))
-        for row in rows[:limit]
+        for row in connection.execute(statement.order_by(table.id)).mappings()
     ]
-    return JobEventPage(events=events, next_after=events[-1].id if len(rows) > limit else None)
+    return JobEventPage(events=events, next_after=events[-1].id if len(sizes) > count else None)

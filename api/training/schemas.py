@@ -169,7 +169,10 @@ class JobEvent(AnswerPart):
 
 
 class JobEventPage(AnswerPart):
-    """Events of a job, in their order. A job that continued from a checkpoint repeats records of metrics."""
+    """Events of a job, in their order: a page has about 0.5 MB at most, so it may have fewer than `limit`.
+
+    A job that continued from a checkpoint repeats records of metrics.
+    """
 
     events: list[JobEvent]
     next_after: int | None = Field(description="`after` of the next page; null: these are all so far")

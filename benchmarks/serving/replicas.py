@@ -140,7 +140,7 @@ def ask_once(port: int, image: bytes, clients: int, seconds: float) -> tuple[int
 
 def run(trial: Trial, pool: Executor, model: Path, image: bytes, clients: int, seconds: float) -> TrialResult:
     """Starts replicas and nginx, sends the load, and kills one replica meanwhile."""
-    flags = ("--model", str(model))
+    flags = ("--model", str(model), "--trusted-proxies", "127.0.0.1")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         killed, other = (stack.enter_context(start_service(*flags)) for _ in range(2))

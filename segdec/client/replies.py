@@ -70,7 +70,7 @@ def read_ready(reply: Reply) -> bool:
     """Reads whether the service is ready; a service that does not answer is not."""
     if isinstance(reply, httpx.RequestError) or reply.status_code in (502, 503, 504):
         return False
-    return response_reader(Health)(reply).status == "ready"
+    return response_reader(Health)(reply).status in ("ready", "degraded")
 
 
 def replica_lost(reply: Reply) -> ServiceError:

@@ -16,9 +16,10 @@ async def test_service_is_ready_only_between_start_and_stop(app, part):
             assert (await client.get("/readyz")).json()["code"] == "not_ready"
             await app.state.service.start()
             assert (await client.get("/readyz")).json() == {"status": "ready"}
-            app.state.service.receivers.problems = lambda: ["OPC UA has ended."]
+            app.state.service.receivers.problems = lambda: {"opcua_down": "OPC UA has ended."}
             ready = (await client.get("/readyz")).json()
-            assert ready == {"status": "ready", "problems": ["OPC UA has ended."]}
+            problems = {"problems": ["OPC UA has ended."], "codes": ["opcua_down"]}
+            assert ready == {"status": "degraded", **problems}
             app.state.service.drain()
             assert (await client.get("/readyz")).json()["code"] == "draining"
         assert (await client.get("/readyz")).status_code == 503

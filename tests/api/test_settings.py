@@ -51,6 +51,12 @@ def test_flags_and_environment_fill_the_same_fields(monkeypatch):
             "allowed_hosts: .*such as inspection.plant",
         ),
         (
+            ["--model", "x", "--trusted-proxies", "10.0.0.1/8"],
+            {},
+            "trusted_proxies: .*host bits set; expected addresses and networks such as 10.0.0.0/8",
+        ),
+        (["--model", "x"], {"SEGDEC_TRUSTED_PROXIES": "nginx"}, "trusted_proxies: .*such as 10.0.0.0/8"),
+        (
             ["--model", "x", "--public-url", "plant"],
             {},
             "public_url: .*such as https://inspect.plant.*'plant'",

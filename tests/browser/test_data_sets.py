@@ -67,6 +67,18 @@ def names(page):
     return page.locator("#pictures strong").all_inner_texts()
 
 
+def test_a_browser_gets_the_reason_while_it_sends_a_rejected_archive(visit, service, create):
+    page = visit(service.address).open("datasets")
+    code = page.evaluate(
+        """async (path) => {
+            const body = new Blob([new Uint8Array(40e6)], { type: "text/plain" });
+            return (await (await fetch(path, { method: "POST", body })).json()).code;
+        }""",
+        f"v1/data-sets/{create('rejected')}/archives",
+    )
+    assert code == "unsupported_content_type"
+
+
 def test_a_data_set_is_created_and_filled_from_an_archive(visit, service):
     user = visit(service.address)
     page = user.open("datasets")

@@ -133,7 +133,8 @@ class Shortage:
 
 
 class Retention:
-    """Applies the retention rules in a thread of its own; new `rules` count at its next run.
+    """Applies the retention rules in a thread of its own, and then calls `after_run`; new `rules` count at
+    its next run.
 
     Attributes:
         rules: The rules.
@@ -148,9 +149,10 @@ class Retention:
         clock: ClockMonitor,
         reserved_space: ReservedSpace,
         metrics: RecordMetrics,
+        after_run: Callable[[], None] = lambda: None,
     ) -> None:
         self._engine, self._pictures, self.rules, self._clock = engine, pictures, rules, clock
-        self._reserved_space, self._metrics = reserved_space, metrics
+        self._reserved_space, self._metrics, self._after_run = reserved_space, metrics, after_run
         self.problem: str | None = None
         self._due, self._ended = threading.Event(), False
         self._thread = threading.Thread(target=self._run_regularly, name="retention", daemon=True)
@@ -175,6 +177,7 @@ class Retention:
         while not self._ended:
             try:
                 self.run()
+                self._after_run()
             except Exception as error:  # the next run tries again
                 expected = isinstance(error, (SQLAlchemyError, OSError))
                 logger.error("The retention rules were not applied: %s", error, exc_info=not expected)

@@ -11,6 +11,7 @@ from api.http.rate_limit import RateLimiter
 from api.roles import USER_ROLES
 from tests.api.accounts.conftest import ADMIN, PASSWORD
 from tests.api.conftest import PNG
+from tests.api.live_server import served
 
 OTHER = "another good password"
 RECORDS = "/v1/records"
@@ -304,6 +305,26 @@ def test_without_users_a_client_behind_a_proxy_is_not_local(app, serve):
                 return await other.get(RECORDS)
 
         assert client.run(ask).json()["code"] == "review_off"
+
+
+@pytest.mark.parametrize("header", [{"X-Forwarded-For": "127.0.0.1"}, {"Forwarded": "for=127.0.0.1"}])
+def test_without_users_a_client_behind_a_proxy_that_is_not_trusted_is_not_local(app, serve, header):
+    with serve(app) as client:
+        assert Browser(client).code("GET", RECORDS, **header) == (403, "review_off")
+
+
+def test_a_header_does_not_avoid_the_limit_of_log_ins(app):
+    app.state.log_in_attempts = RateLimiter(0.001, 1)
+    with served(app) as (host, port), httpx.Client(base_url=f"http://{host}:{port}") as client:
+        attempts = [
+            client.post(
+                "/v1/session",
+                json={"name": ADMIN, "password": PASSWORD},
+                headers={"X-Forwarded-For": f"203.0.113.{number}"},
+            )
+            for number in range(2)
+        ]
+    assert [attempt.json()["code"] for attempt in attempts] == ["log_in_failed", "rate_limit"]
 
 
 def test_a_user_added_by_the_command_line_counts_after_some_seconds(app, serve, monkeypatch):

@@ -39,6 +39,26 @@ def test_weak_passwords_are_refused(password):
         hash_password(password, "annamuellers")
 
 
+@pytest.mark.parametrize(
+    "password",
+    [
+        *("password12", "Password12!", "1234567890", "qwertyuiop", "aaaaaaaaaaaa", "letmein12345"),
+        *("anna.mueller1", "4nna.mu3ll3r", "mueller2026", "segdec2026", "Segdecnet1", "x" * 200),
+    ],
+)
+def test_guessable_passwords_are_refused(password):
+    with pytest.raises(RequestError, match="easy to guess") as caught:
+        hash_password(password, "anna.mueller")
+    assert (caught.value.status, caught.value.code) == (422, "guessable_password")
+
+
+@pytest.mark.parametrize(
+    "password", ["correct horse battery", "Regen im Herbst", "k3j9x8w2qp", "Süßöläpfel grün"]
+)
+def test_other_passwords_are_accepted(password):
+    assert is_password(hash_password(password, "anna.mueller"), password)
+
+
 def test_passwords_are_compared():
     hashed = hash_password(PASSWORD, ADMIN)
     assert hashed != hash_password(PASSWORD, ADMIN)

@@ -37,6 +37,10 @@ def test_every_annotation_stays(filled):
     listed = filled.read(list_annotations, number).annotations
     expected = [(third, None, "Ada"), (second, "good", "Bob"), (first, "scratch", "Ada")]
     assert [(one.id, one.label, one.author) for one in listed] == expected
+    page = filled.read(list_annotations, number, None, 2)
+    assert ([one.id for one in page.annotations], page.next_before) == ([third, second], second)
+    rest = filled.read(list_annotations, number, second, 2)
+    assert ([one.id for one in rest.annotations], rest.next_before) == ([first], None)
     stored = filled.stored.get(filled.read(find_mask, number, first))
     np.testing.assert_array_equal(decode_mask_values(stored, "m", classes=[1, 2, 255]), mask)
     with pytest.raises(RequestError, match="has no mask") as refusal:

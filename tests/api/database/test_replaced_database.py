@@ -183,7 +183,7 @@ def test_a_corrupted_database_is_named_in_the_log_and_in_readyz(start, folder, c
 
 
 def check_reports_corruption(client, caplog):
-    assert client.get("/readyz").json()["problems"] == [
-        "The record cannot be used: its database is corrupted."
-    ]
+    health = client.get("/readyz").json()
+    assert health["problems"] == ["The record cannot be used: its database is corrupted."]
+    assert health["codes"] == ["database_corrupted"]
     assert sum("the database is corrupted (" in record.getMessage() for record in caplog.records) == 1

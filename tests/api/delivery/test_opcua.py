@@ -182,7 +182,8 @@ def test_an_error_of_one_station_or_of_the_record_is_reported_and_passes(running
             for station in ("bad", "good one"):
                 running.day.inspect(station, "good", NOW)
             await wait_until(client, "stations/good one/InspectedToday", (1, "Good"))
-            assert running.server.problems() == ["OPC UA does not show 1 stations: the log names them."]
+            text = "OPC UA does not show 1 stations: the log names them."
+            assert running.server.problems() == {"opcua_stations": text}
             assert {b"segdec_opcua_up 1.0", b"segdec_opcua_skipped_stations 1.0"} <= lines(metrics)
             broken.set()
             await wait_until(client, "all/InspectedToday", (None, "BadNoCommunication"))
@@ -196,7 +197,7 @@ def test_an_error_of_one_station_or_of_the_record_is_reported_and_passes(running
     running.server.close()
     monkeypatch.setattr("api.delivery.opcua_server.MAX_AGE_S", 0.0)
     assert b"segdec_opcua_up 0.0" in lines(metrics)
-    assert "does not show the line" in running.server.problems()[0]
+    assert "does not show the line" in running.server.problems()["opcua_down"]
 
 
 @pytest.mark.slow

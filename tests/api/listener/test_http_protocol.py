@@ -1,12 +1,17 @@
 """What only a real server and a socket can show: bodies and heads that lie, stall or break off."""
 
+import http.client
 import json
 import socket
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from fastapi import FastAPI
 
@@ -163,6 +168,64 @@ def test_connection_can_be_used_after_a_413(connect, part, declared):
     assert wire.response().problem() == (413, "body_too_large")
     wire.send(POST, length(len(part)), part)
     assert wire.response().status == 200
+
+
+LARGE = bytes(24_000_000)
+"""More than the kernel buffers: a client that sends all of it first depends on the server reading it."""
+
+
+def post_with_http_client(url: str, headers: dict[str, str]) -> tuple[int, bytes]:
+    parts = urlsplit(url)
+    with closing(http.client.HTTPConnection(parts.netloc, timeout=30)) as connection:
+        connection.request("POST", parts.path, LARGE, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+
+def post_with_urllib(url: str, headers: dict[str, str]) -> tuple[int, bytes]:
+    with pytest.raises(urllib.error.HTTPError) as failure:
+        urllib.request.urlopen(urllib.request.Request(url, LARGE, headers), timeout=30)
+    with failure.value as answer:
+        return answer.code, answer.read()
+
+
+def post_with_httpx(url: str, headers: dict[str, str]) -> tuple[int, bytes]:
+    answer = httpx.post(url, content=LARGE, headers=headers, trust_env=False, timeout=30)
+    return answer.status_code, answer.content
+
+
+@pytest.mark.parametrize("post", [post_with_http_client, post_with_urllib, post_with_httpx])
+@pytest.mark.parametrize(
+    ("path", "expected"), [("/v1/predict", (413, "body_too_large")), ("/nothing", (404, "not_found"))]
+)
+def test_clients_that_send_everything_first_get_the_reason(make_app, post, path, expected):
+    headers = {"Connection": "close", "Content-Type": "image/png"}
+    with served(make_app(max_body_bytes=1000)) as (host, port):
+        status, content = post(f"http://{host}:{port}{path}", headers)
+    assert (status, json.loads(content)["code"]) == expected
+
+
+def test_the_rest_of_a_body_is_read_up_to_a_limit(connect, monkeypatch):
+    monkeypatch.setattr("api.listener.http_protocol.MAX_DISCARDED_BYTES", 1_000_000)
+    wire = connect(max_body_bytes=1000)
+    wire.send(POST, b"Connection: close\r\n", length(len(LARGE)))
+    assert wire.response().problem() == (413, "body_too_large")
+    assert not sent(wire, LARGE)
+
+
+def test_the_rest_of_a_body_is_read_for_a_limited_time(make_app, skipping_loop):
+    with served(make_app()) as address, closing(Wire(address)) as wire:
+        wire.send(POST, b"Connection: close\r\n", length(10**12))
+        assert wire.response().problem() == (413, "body_too_large")
+        assert sent(wire, LARGE)
+        skipping_loop.skip(31)
+        assert not sent(wire, LARGE)
+
+
+def test_an_expected_continue_is_answered_by_the_reason_alone(wire):
+    wire.send(POST, b"Connection: close\r\nExpect: 100-continue\r\n", length(10**12))
+    assert wire.response().problem() == (413, "body_too_large")
+    assert wire.ended()
 
 
 @pytest.mark.parametrize("finished_sending", [False, True])

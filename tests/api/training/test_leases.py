@@ -307,3 +307,18 @@ def test_events_are_stored_in_their_order_up_to_a_limit(jobs, monkeypatch):
         "Later metrics and output are not stored: there are too many.",
     ]
     assert rest.next_after is None
+
+
+@both_databases
+def test_a_page_of_events_is_limited_in_characters(jobs, monkeypatch):
+    monkeypatch.setattr("api.training.job_events.MAX_PAGE_CHARACTERS", 210)
+    job_id, leased = jobs.order(), jobs.lease()
+    first = jobs.read(list_events, job_id, 0, 50).events[-1].id
+    texts = ["a" * 100, "b" * 96, "c" * 500, "d" * 205]  # as JSON four more
+    jobs.beat(job_id, leased.lease, events=[SentEvent(kind="output", content=[text]) for text in texts])
+    pages, after = [], first
+    while after is not None:
+        page = jobs.read(list_events, job_id, after, 50)
+        pages.append([event.content[0][0] for event in page.events])
+        after = page.next_after
+    assert pages == [["a", "b"], ["c"], ["d"]]
