@@ -120,12 +120,17 @@ def load_stub(*_args, **_words):
     return predictor
 
 
+def replace_networks(patch):
+    """Lets a stub be the network of all models."""
+    patch.setattr(loader, "Predictor", SimpleNamespace(from_artifact=load_stub))
+    patch.setattr(loader, "run_self_test", lambda *_: None)
+    patch.setattr(loader, "measure_cost", AsyncMock(return_value=NetworkCost()))
+    patch.setattr(loader, "gc", SimpleNamespace(collect=lambda: 0))
+
+
 @pytest.fixture
 def models(tmp_path, make_model, monkeypatch):
     """A folder with version 1 of `parts`, without aliases. A stub is the network of all models."""
-    monkeypatch.setattr(loader, "Predictor", SimpleNamespace(from_artifact=load_stub))
-    monkeypatch.setattr(loader, "run_self_test", lambda *_: None)
-    monkeypatch.setattr(loader, "measure_cost", AsyncMock(return_value=NetworkCost()))
-    monkeypatch.setattr(loader, "gc", SimpleNamespace(collect=lambda: 0))
+    replace_networks(monkeypatch)
     shutil.copytree(make_model("parts", "1"), tmp_path / "models" / "parts" / "1")
     return tmp_path / "models"
