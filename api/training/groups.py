@@ -29,7 +29,8 @@ def count_known(connection: Connection, now: datetime) -> int:
     """Returns how many workers of this version with different addresses were heard of lately."""
     statement = select(func.count(func.distinct(workers.address)))
     lately = workers.seen_at > now - LEASE_DURATION
-    return connection.execute(statement.where(workers.version == __version__, lately)).scalar_one()
+    is_past = workers.seen_at < now + LEASE_DURATION  # else the clock was set back since
+    return connection.execute(statement.where(workers.version == __version__, lately, is_past)).scalar_one()
 
 
 def find_joint_job(connection: Connection, now: datetime) -> RowMapping | None:

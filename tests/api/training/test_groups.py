@@ -142,6 +142,15 @@ def test_a_joint_job_for_which_too_few_workers_are_known_does_not_block_a_smalle
     )
 
 
+def test_workers_from_before_the_clock_was_set_back_do_not_block_a_smaller_job(jobs):
+    for worker in (A, B):
+        jobs.lease(worker)
+    jobs.wait(-86_400)
+    jobs.order(machines=2)
+    small = jobs.order()
+    assert jobs.lease(C).id == small
+
+
 @both_databases
 def test_workers_with_the_same_address_count_once(jobs):
     same_machine = replace(B, name="gpu-z")
