@@ -1,5 +1,6 @@
 """Chunks of checkpoints and results: stored once, deleted when no file has them any more."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,30 @@ def test_chunks_that_no_job_has_are_limited_for_each_key_and_for_all(jobs, put, 
     assert (check(jobs), check(jobs, "another key")) == (None, None)
     put(job_id, b"x")  # is sent again, although the checkpoint has it
     assert jobs.read(count_unconfirmed) == 15
+
+
+@both_databases
+def test_chunks_that_arrive_at_the_same_time_do_not_exceed_the_limit(jobs, stored, monkeypatch):
+    monkeypatch.setattr(chunk_limits, "MAX_UNCONFIRMED_OF_KEY", 25)
+    of_jobs, start, refused = [jobs.order(), jobs.order()], threading.Barrier(8), []
+
+    def send(number):
+        chunk = NewChunk(b"10 bytes %d" % number, of_jobs[number % 2], "key of gpu-1", jobs.now)
+        start.wait()
+        try:
+            limit = lambda connection: check_space(connection, chunk.key, None, 0.1, 5)  # noqa: E731
+            store_chunk(jobs.engine, stored, chunk, limit)
+        except RequestError as error:
+            refused.append(error.code)
+
+    threads = [threading.Thread(target=send, args=[number]) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert refused == ["no_space"] * 6
+    assert {bytes(row).hex() for row in rows(jobs)} == files_of(stored)
+    assert len(files_of(stored)) == 2
 
 
 def test_chunks_leave_a_part_of_the_free_share_and_of_the_free_space(jobs, put):
