@@ -119,6 +119,6 @@ class HeartbeatAnswer(AnswerPart):
 
 
 class MissingChunks(AnswerPart):
-    """Which of the named chunks are not stored yet."""
+    """Which of the named chunks the job does not have yet."""
 
     missing: list[str]

@@ -31,7 +31,9 @@ def begin_attempt(connection: Connection, name: str, now: datetime) -> str | Non
     Raises:
         RequestError: 429 `log_in_locked`; then it does not count.
     """
-    connection.execute(delete(failed_log_ins).where(failed_log_ins.c.last_at < now - MAX_FAILURE_AGE))
+    # Later ones are from before the clock was set back: they would lock the name until then.
+    is_recent = failed_log_ins.c.last_at.between(now - MAX_FAILURE_AGE, now + timedelta(seconds=MAX_LOCK_S))
+    connection.execute(delete(failed_log_ins).where(~is_recent))
     known = failed_log_ins.c.name == name
     row = connection.execute(select(failed_log_ins).where(known)).mappings().one_or_none()
     count = 0 if row is None else row["count"]

@@ -122,7 +122,10 @@ class ScheduledReports:
 
 
 def _claim(connection: Connection, kind: str, begin: datetime, now: datetime) -> bool:
-    """Returns whether this replica makes a report: it is not made yet, nor being made."""
+    """Returns whether this replica makes a report: it is not made yet, nor being made.
+
+    One that was made in the future is made again: the clock was set back, and its period had not ended.
+    """
     connection.execute(delete(scheduled_reports).where(scheduled_reports.c.begin < now - MAX_REPORT_AGE))
     key = _is_report(kind, begin)
     known = connection.execute(select(scheduled_reports).where(key)).one_or_none()
@@ -130,9 +133,10 @@ def _claim(connection: Connection, kind: str, begin: datetime, now: datetime) ->
         row = {"kind": kind, "begin": begin, "claimed_at": now, "made_at": None}
         connection.execute(insert(scheduled_reports), row)
         return True
-    if known.made_at is not None or known.claimed_at > now - CLAIM_TIME:
+    is_done = known.made_at is not None or known.claimed_at > now - CLAIM_TIME
+    if is_done and (known.made_at or known.claimed_at) <= now + CLAIM_TIME:
         return False
-    connection.execute(update(scheduled_reports).where(key).values(claimed_at=now))
+    connection.execute(update(scheduled_reports).where(key).values(claimed_at=now, made_at=None))
     return True
 
 

@@ -6,14 +6,14 @@ from sqlalchemy import ColumnElement, Connection, func, select
 
 from api.errors import service_unavailable
 from api.record.storage.pictures import Space
-from api.training.tables import training_chunks, training_files
+from api.training.tables import training_chunks, training_files, training_uploads
 
 GIGABYTE = 10**9
 MAX_UNCONFIRMED, MAX_UNCONFIRMED_OF_KEY = 64 * GIGABYTE, 16 * GIGABYTE
 """Bytes of chunks that no checkpoint or result has yet: of all keys, and of one."""
 MAX_UNCONFIRMED_SHARE = 0.5
 """The most that they may take of the space that would be free without them."""
-table = training_chunks.c
+table, uploads = training_chunks.c, training_uploads.c
 
 
 def check_space(
@@ -27,7 +27,7 @@ def check_space(
     Raises:
         RequestError: 503 `no_space`, as for a full disk: the worker tries again later.
     """
-    total, of_key = count_unconfirmed(connection), count_unconfirmed(connection, table.sent_by == key)
+    total, of_key = count_unconfirmed(connection), count_unconfirmed(connection, uploads.key == key)
     allowed = MAX_UNCONFIRMED
     if space is not None:
         floor = space.reserve(free_share)
@@ -52,12 +52,13 @@ def check_space(
 
 
 def count_unconfirmed(connection: Connection, *conditions: ColumnElement[bool]) -> int:
-    """Returns the bytes of chunks that were sent and that no checkpoint or result has had."""
+    """Returns the bytes of chunks that were sent, by uploads with these conditions, and that no checkpoint or
+    result has.
+    """
+    sent = select(uploads.chunk).where(uploads.chunk == table.sha256, *conditions).exists()
     used = select(training_files.c.chunk).where(training_files.c.chunk == table.sha256).exists()
     statement = select(func.coalesce(func.sum(table.bytes), 0))
-    return int(
-        connection.execute(statement.where(table.sent_by.is_not(None), ~used, *conditions)).scalar_one()
-    )
+    return int(connection.execute(statement.where(sent, ~used)).scalar_one())
 
 
 def _gigabytes(size: int) -> str:

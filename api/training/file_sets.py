@@ -1,7 +1,8 @@
 """Checkpoints and results of training jobs: files in chunks, each stored once under its SHA-256.
 
-A worker sends only chunks that are missing, so an interrupted upload continues, and two checkpoints share
-what they have in common.
+A worker sends only chunks that its job does not have, so an interrupted upload continues, and consecutive
+checkpoints share what they have in common. A job names no chunk that was sent only for others: who knows a
+digest cannot read the content.
 """
 
 import json
@@ -11,10 +12,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
-from sqlalchemy import Connection, delete, insert, or_, select, update
+from sqlalchemy import Connection, delete, insert, select, union
 
 from api.errors import RequestError
-from api.training.tables import training_chunks, training_files
+from api.training.tables import training_chunks, training_files, training_uploads
 from segdec.training_schemas import SentFile
 
 MAX_CHUNK = 4 * 1024**2
@@ -30,7 +31,7 @@ UNUSED_AFTER = timedelta(hours=2)
 """Time after which a chunk that no file has had is deleted: until then its upload may be running."""
 FileSet = Literal["checkpoint", "result"]
 PATH = re.compile(r"(?!\.{1,2}(/|$))[^\x00-\x1f\x7f\\/:]+(/(?!\.{1,2}(/|$))[^\x00-\x1f\x7f\\/:]+)*")
-table = training_files.c
+table, uploads = training_files.c, training_uploads.c
 
 
 def check_files(files: Sequence[SentFile]) -> None:
@@ -64,12 +65,13 @@ def store_files(connection: Connection, job_id: int, kind: FileSet, files: Seque
     """Replaces the checkpoint or the result of a job.
 
     Raises:
-        RequestError: 409 `missing_chunks` if a chunk is not stored.
+        RequestError: 409 `missing_chunks` if the job does not have a chunk.
     """
     digests = [bytes.fromhex(chunk) for file in files for chunk in file.chunks]
-    if missing := find_missing(connection, digests):
+    if missing := find_missing(connection, job_id, digests):
         detail = (
-            f"Not stored: {len(missing)} of the chunks, the first one {missing[0].hex()}. Send them first."
+            f"Not stored: {len(missing)} of the chunks, the first one {missing[0].hex()}. Send them for this "
+            "job first."
         )
         raise RequestError(409, "missing_chunks", detail)
     drop_files(connection, job_id, kind)
@@ -86,10 +88,9 @@ def store_files(connection: Connection, job_id: int, kind: FileSet, files: Seque
     ]
     if rows:
         connection.execute(insert(training_files), rows)
-    column = training_chunks.c.sha256
     for start in range(0, len(digests), MAX_PARAMETERS):
-        confirmed = update(training_chunks).where(column.in_(digests[start : start + MAX_PARAMETERS]))
-        connection.execute(confirmed.values(sent_by=None))
+        confirmed = uploads.chunk.in_(digests[start : start + MAX_PARAMETERS])
+        connection.execute(delete(training_uploads).where(uploads.job_id == job_id, confirmed))
 
 
 def drop_files(connection: Connection, job_id: int, kind: FileSet) -> None:
@@ -112,20 +113,32 @@ def has_chunk(connection: Connection, job_id: int, chunk: bytes) -> bool:
     return connection.execute(statement).first() is not None
 
 
-def find_missing(connection: Connection, digests: Sequence[bytes]) -> list[bytes]:
-    """Returns those chunks that have no row, in order, each once."""
-    column, known = training_chunks.c.sha256, set()
+def find_missing(connection: Connection, job_id: int, digests: Sequence[bytes]) -> list[bytes]:
+    """Returns those chunks that a job does not have, in order, each once.
+
+    It has those of its checkpoint and of its result, and those that were sent for it.
+    """
+    known: set[bytes] = set()
     for start in range(0, len(digests), MAX_PARAMETERS):
-        statement = select(column).where(column.in_(digests[start : start + MAX_PARAMETERS]))
-        known |= {bytes(one) for one in connection.execute(statement).scalars()}
+        part = digests[start : start + MAX_PARAMETERS]
+        of_job = (
+            select(one.chunk).where(one.job_id == job_id, one.chunk.in_(part)) for one in (table, uploads)
+        )
+        known |= {bytes(one) for one in connection.execute(union(*of_job)).scalars()}
     return [one for one in dict.fromkeys(digests) if one not in known]
 
 
-def find_unused(connection: Connection, now: datetime, limit: int = 1000) -> list[bytes]:
-    """Returns chunks that no file has any more, and those that no file has had long after their upload."""
-    used = select(table.chunk).where(table.chunk == training_chunks.c.sha256)
-    old = or_(training_chunks.c.sent_by.is_(None), training_chunks.c.stored_at < now - UNUSED_AFTER)
-    statement = select(training_chunks.c.sha256).where(old, ~used.exists()).limit(limit)
+def forget_old_uploads(connection: Connection, now: datetime) -> None:
+    """Forgets uploads of chunks that no file has had long after they were sent."""
+    is_recent = uploads.sent_at.between(now - UNUSED_AFTER, now + UNUSED_AFTER)  # the clock may be set back
+    connection.execute(delete(training_uploads).where(~is_recent))
+
+
+def find_unused(connection: Connection, limit: int = 1000) -> list[bytes]:
+    """Returns chunks that no file has, and no upload."""
+    sha256 = training_chunks.c.sha256
+    used = [select(one.chunk).where(one.chunk == sha256).exists() for one in (table, uploads)]
+    statement = select(sha256).where(*(~one for one in used)).limit(limit)
     return [bytes(one) for one in connection.execute(statement).scalars()]
 
 

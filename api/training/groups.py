@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, func
 from api.training.jobs import COLUMNS
 from api.training.schemas import JobMember
 from api.training.tables import training_jobs, training_members, training_workers
-from api.training.workers import LEASE_DURATION, Worker, change_worker
+from api.training.workers import LEASE_DURATION, SentLease, Worker, change_worker
 from segdec import __version__
 
 WAIT_DURATION = timedelta(seconds=30)
@@ -29,7 +29,8 @@ def count_known(connection: Connection, now: datetime) -> int:
     """Returns how many workers of this version with different addresses were heard of lately."""
     statement = select(func.count(func.distinct(workers.address)))
     lately = workers.seen_at > now - LEASE_DURATION
-    return connection.execute(statement.where(workers.version == __version__, lately)).scalar_one()
+    is_past = workers.seen_at < now + LEASE_DURATION  # else the clock was set back since
+    return connection.execute(statement.where(workers.version == __version__, lately, is_past)).scalar_one()
 
 
 def find_joint_job(connection: Connection, now: datetime) -> RowMapping | None:
@@ -45,9 +46,9 @@ def find_joint_job(connection: Connection, now: datetime) -> RowMapping | None:
 def find_waiting(connection: Connection, now: datetime) -> list[RowMapping]:
     """Returns the workers that wait for a joint job, by name: one for each address."""
     is_waiting = workers.waits_until.between(now, now + WAIT_DURATION)
-    statement = select(workers.name, workers.key, workers.address).where(is_waiting).order_by(workers.name)
+    statement = select(workers.name, workers.key, workers.address).where(is_waiting)
     by_address: dict[str, RowMapping] = {}
-    for row in connection.execute(statement).mappings():
+    for row in connection.execute(statement.order_by(workers.name, workers.key)).mappings():
         by_address.setdefault(row["address"], row)
     return list(by_address.values())
 
@@ -70,7 +71,7 @@ def form_group(connection: Connection, job_id: int, waiting: list[RowMapping], n
     ]
     connection.execute(insert(training_members), rows)
     for row in waiting:
-        change_worker(connection, row["name"], waits_until=None)
+        change_worker(connection, row["key"], row["name"], waits_until=None)
 
 
 def find_member_without_lease(connection: Connection, worker: Worker) -> RowMapping | None:
@@ -100,15 +101,17 @@ def list_members(connection: Connection, job_id: int) -> list[JobMember]:
     return [JobMember(**row) for row in rows]
 
 
-def find_member(connection: Connection, job_id: int, lease: str) -> RowMapping | None:
+def find_member(connection: Connection, job_id: int, sent: SentLease) -> RowMapping | None:
     """Returns the member of a job that has this lease."""
     rows = connection.execute(select(training_members).where(members.job_id == job_id)).mappings().all()
-    return next((row for row in rows if is_same_lease(row["lease"], lease)), None)
+    return next((row for row in rows if is_same_lease(row, sent)), None)
 
 
-def is_same_lease(known: str | None, sent: str) -> bool:
-    """Returns whether a worker has sent this lease."""
-    return known is not None and hmac.compare_digest(known.encode(), sent.encode())
+def is_same_lease(row: RowMapping, sent: SentLease) -> bool:
+    """Returns whether a request names the lease of a job or a member, with the key that took it."""
+    known = row["lease"]
+    is_known = known is not None and hmac.compare_digest(known.encode(), sent.lease.encode())
+    return is_known and row["worker_key"] == sent.key
 
 
 # === Renewal and end ===

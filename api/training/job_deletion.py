@@ -13,6 +13,7 @@ from api.training.tables import (
     training_events,
     training_files,
     training_jobs,
+    training_uploads,
 )
 
 versions = deleted_model_versions.c
@@ -38,7 +39,7 @@ def delete_job(connection: Connection, job_id: int, served: Collection[str], who
         )
         raise RequestError(409, "model_served", detail)
     _keep_version(connection, row)
-    for table in (proposal_orders, training_events, training_files):
+    for table in (proposal_orders, training_events, training_files, training_uploads):
         connection.execute(delete(table).where(table.c.job_id == job_id))
     connection.execute(delete(training_jobs).where(training_jobs.c.id == job_id))
     facts = {name: row[name] for name in ("model", "version", "data_set_id", "data_set_version", "state")}

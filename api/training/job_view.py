@@ -79,16 +79,17 @@ def read_panel(connection: Connection, job_id: int) -> bytes | None:
 
 def list_workers(connection: Connection) -> TrainingWorkerList:
     """Returns all workers, by name."""
-    active = select(table.worker, table.id).where(table.state.in_(ACTIVE))
-    places: dict[str, dict[str, int]]
-    places = {worker: {"job": job_id} for worker, job_id in connection.execute(active)}
+    active = select(table.worker_key, table.worker, table.id).where(table.state.in_(ACTIVE))
+    places: dict[tuple[str, str], dict[str, int]]
+    places = {(key, worker): {"job": job_id} for key, worker, job_id in connection.execute(active)}
     member = training_members.c
-    for worker, job_id, rank in connection.execute(select(member.worker, member.job_id, member.rank)):
-        places[worker] = {"job": job_id, "rank": rank}
-    rows = connection.execute(select(training_workers).order_by(training_workers.c.name)).mappings()
+    members = select(member.worker_key, member.worker, member.job_id, member.rank)
+    for key, worker, job_id, rank in connection.execute(members):
+        places[key, worker] = {"job": job_id, "rank": rank}
+    by_name = select(training_workers).order_by(training_workers.c.name, training_workers.c.key)
     workers = []
-    for row in rows:
+    for row in connection.execute(by_name).mappings():
         others = {"problem_cause": load_cause(row["problem_cause"]), "machine": json.loads(row["machine"])}
-        place = NO_JOB | places.get(row["name"], {})
+        place = NO_JOB | places.get((row["key"], row["name"]), {})
         workers.append(TrainingWorker.model_validate({**row, **others, **place}))
     return TrainingWorkerList(workers=workers)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, or_, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, or_, select
 
 from api.data_sets.definitions import classes_of, find_data_set
 from api.data_sets.names import printable
@@ -19,7 +19,14 @@ from api.training.job_events import add_events, add_state_event
 from api.training.jobs import ACTIVE, COLUMNS, change_job, find_job
 from api.training.schemas import Heartbeat
 from api.training.tables import training_jobs
-from api.training.workers import LEASE_DURATION, Worker, change_worker, note_worker
+from api.training.workers import (
+    LEASE_DURATION,
+    MAX_WORKERS_OF_KEY,
+    SentLease,
+    Worker,
+    change_worker,
+    note_worker,
+)
 from segdec import __version__
 from segdec.training_schemas import HeartbeatAnswer, JobSettings, LeasedJob
 
@@ -59,14 +66,16 @@ def lease_job(connection: Connection, worker: Worker, now: datetime) -> LeasedJo
     note_worker(connection, worker, now)
     leased = _refuse_version(worker) or _lease_next(connection, worker, now)
     if isinstance(leased, Refusal):
-        change_worker(connection, worker.name, problem=leased.text, problem_cause=dump_cause(leased.cause))
+        values = {"problem": leased.text, "problem_cause": dump_cause(leased.cause)}
+        change_worker(connection, worker.key, worker.name, **values)
     return leased
 
 
 def _lease_next(connection: Connection, worker: Worker, now: datetime) -> LeasedJob | Refusal | None:
     if (member := groups.find_member_without_lease(connection, worker)) is not None:
         return _lease_to_member(connection, member, now)
-    if (refusal := _refuse_second_job(connection, worker)) is not None:
+    refusal = _refuse_second_job(connection, worker) or _refuse_many_jobs(connection, worker.key)
+    if refusal is not None:
         return refusal
     single, joint = _find_queued(connection, table.machines == 1), groups.find_joint_job(connection, now)
     is_first = joint is not None and (single is None or joint["id"] < single["id"])
@@ -111,7 +120,7 @@ def _wait_for_others(
     connection: Connection, worker: Worker, joint: RowMapping, now: datetime
 ) -> LeasedJob | Refusal | None:
     """Lets a worker wait for a joint job, which begins if it was the last one that was missing."""
-    change_worker(connection, worker.name, waits_until=now + groups.WAIT_DURATION)
+    change_worker(connection, worker.key, worker.name, waits_until=now + groups.WAIT_DURATION)
     waiting = groups.find_waiting(connection, now)
     if len(waiting) >= joint["machines"]:
         chosen = waiting[: joint["machines"]]
@@ -178,6 +187,19 @@ def _refuse_second_job(connection: Connection, worker: Worker) -> Refusal | None
     return Refusal("worker_has_job", text, Cause(code="worker_has_job", values=values))
 
 
+def _refuse_many_jobs(connection: Connection, key: str) -> Refusal | None:
+    """Returns why workers with this key get no further job; None if they may."""
+    held = select(func.count()).where(table.state.in_(ACTIVE), table.worker_key == key)
+    if connection.execute(held).scalar_one() < MAX_WORKERS_OF_KEY:
+        return None
+    text = (
+        f"Workers with the key {key!r} have {MAX_WORKERS_OF_KEY} training jobs, the most at a time. Give "
+        "further workers another key."
+    )
+    values = {"key": key, "limit": MAX_WORKERS_OF_KEY}
+    return Refusal(None, text, Cause(code="key_has_many_jobs", values=values))
+
+
 def _describe_lease(
     connection: Connection, row: RowMapping, lease: str, rank: int, now: datetime
 ) -> LeasedJob:
@@ -213,7 +235,7 @@ def _describe_lease(
 
 
 def renew_lease(
-    connection: Connection, job_id: int, lease: str, report: Heartbeat, now: datetime
+    connection: Connection, job_id: int, sent: SentLease, report: Heartbeat, now: datetime
 ) -> HeartbeatAnswer:
     """Renews a lease and stores what the worker reports; returns what it must do.
 
@@ -221,29 +243,31 @@ def renew_lease(
     a group is lost, the attempt ends, and the next report is rejected.
 
     Raises:
-        RequestError: 404 if the job does not exist, 409 `lease_lost` if the lease is not that of the job.
+        RequestError: 404 if the job does not exist, 409 `lease_lost` if the lease is not that of the job, or
+            another key took it.
     """
-    row, member = find_held(connection, job_id, lease)
+    row, member = find_held(connection, job_id, sent)
     has_steps = "step" in json.loads(row["progress"] or "{}")
     if _is_chief(member):
         state = "running" if report.is_training else row["state"]
         progress = json.dumps(report.progress)
         change_job(connection, job_id, state=state, leased_until=now + LEASE_DURATION, progress=progress)
     add_events(connection, job_id, report.events, now)
-    change_worker(connection, row["worker"] if member is None else member["worker"], seen_at=now)
+    worker = row if member is None else member
+    change_worker(connection, worker["worker_key"], worker["worker"], seen_at=now)
     lost = None if member is None else groups.renew_member(connection, member, now)
     if lost is not None:
         _end_attempt(connection, row, _describe_silence(lost), now)
     return HeartbeatAnswer(command=row["request"] or "continue", has_steps=has_steps)
 
 
-def find_held(connection: Connection, job_id: int, lease: str) -> tuple[RowMapping, RowMapping | None]:
+def find_held(connection: Connection, job_id: int, sent: SentLease) -> tuple[RowMapping, RowMapping | None]:
     """Returns the row of a job that a worker, or a member of its group, has leased, and that of the member;
     raises as `renew_lease`.
     """
     row = find_job(connection, job_id)
-    member = groups.find_member(connection, job_id, lease)
-    if row["state"] not in ACTIVE or (member is None and not groups.is_same_lease(row["lease"], lease)):
+    member = groups.find_member(connection, job_id, sent)
+    if row["state"] not in ACTIVE or (member is None and not groups.is_same_lease(row, sent)):
         raise _lease_lost(row)
     return row, member
 
@@ -252,9 +276,9 @@ def _is_chief(member: RowMapping | None) -> bool:
     return member is None or member["rank"] == 0
 
 
-def find_leased(connection: Connection, job_id: int, lease: str) -> RowMapping:
+def find_leased(connection: Connection, job_id: int, sent: SentLease) -> RowMapping:
     """Returns the row of a job that a worker or the chief of a group has leased; raises as `renew_lease`."""
-    row, member = find_held(connection, job_id, lease)
+    row, member = find_held(connection, job_id, sent)
     if not _is_chief(member):
         raise _lease_lost(row)
     return row
@@ -267,7 +291,10 @@ def _lease_lost(row: RowMapping) -> RequestError:
         "running": f"the worker {row['worker']} has it",
     }
     reason = reasons.get(row["state"], f"it is {row['state']}")
-    detail = f"This lease of the training job {row['id']} has ended: {reason}. Stop working on it."
+    detail = (
+        f"This lease of the training job {row['id']} has ended, or another key took it: {reason}. Stop "
+        "working on it."
+    )
     return RequestError(409, "lease_lost", detail)
 
 
@@ -296,7 +323,7 @@ def _describe_silence(worker: str) -> str:
 def end_lease(
     connection: Connection,
     job_id: int,
-    lease: str,
+    sent: SentLease,
     outcome: Outcome,
     reason: str,
     now: datetime,
@@ -311,9 +338,9 @@ def end_lease(
         RequestError: As `renew_lease`; 409 `no_result` if a finished job has no uploaded model.
     """
     row, reason = find_job(connection, job_id), printable(reason)
-    if row["state"] == outcome and groups.is_same_lease(row["lease"], lease):
+    if row["state"] == outcome and groups.is_same_lease(row, sent):
         return
-    row, member = find_held(connection, job_id, lease)
+    row, member = find_held(connection, job_id, sent)
     if member is not None and not _is_chief(member):
         if outcome == "done":
             groups.leave_group(connection, member)

@@ -47,9 +47,10 @@ async def deploy_model(
         if not is_new_name:
             await asyncio.to_thread(_keep_stable, service, row["model"], folder.parent)
         if not is_written:
-            await write_model(training, job_id, folder)
+            await write_model(training, row, folder)
     try:
-        await asyncio.to_thread(check_model, folder, row)
+        if is_written:
+            await asyncio.to_thread(check_model, folder, row)
         if is_new_name:
             answer = await service.reload(row["model"], caller)
         else:

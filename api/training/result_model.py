@@ -58,14 +58,14 @@ async def find_model_digest(training: TrainingStore, job_id: int) -> str | None:
     return sha256(await training.read_chunk(bytes.fromhex(chunks[0]))).hexdigest()
 
 
-async def write_model(training: TrainingStore, job_id: int, folder: Path) -> None:
-    """Writes the model of a finished job as a new folder.
+async def write_model(training: TrainingStore, row: RowMapping, folder: Path) -> None:
+    """Writes the model of the finished job in `row` as a new folder, which never has an unusable one.
 
     Raises:
-        RequestError: 404 `file_lost` if the store does not have a file any more.
+        RequestError: 404 `file_lost` if the store does not have a file any more; as `check_model`.
         OSError: If the folder exists or cannot be written.
     """
-    files = await training.read(list_files, job_id, "result")
+    files = await training.read(list_files, row["id"], "result")
     with atomic_folder(folder) as staged:
         for file in files:
             if file.path.startswith(MODEL):
@@ -74,6 +74,7 @@ async def write_model(training: TrainingStore, job_id: int, folder: Path) -> Non
                 for chunk in file.chunks:
                     data = await training.read_chunk(bytes.fromhex(chunk))
                     await asyncio.to_thread(_append, target, data)
+        await asyncio.to_thread(check_model, staged, row)
 
 
 def _append(path: Path, data: bytes) -> None:

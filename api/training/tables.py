@@ -88,8 +88,8 @@ training_events = Table(
 training_workers = Table(
     "training_workers",
     metadata,
+    Column("key", Text, primary_key=True, doc="name of its API key"),
     Column("name", Text, primary_key=True),
-    Column("key", Text, nullable=False, doc="name of its API key"),
     Column("version", Text, nullable=False, doc="of the product"),
     Column("machine", Text, nullable=False, doc="JSON: as the worker describes it"),
     Column("first_seen_at", UtcDateTime, nullable=False),
@@ -118,11 +118,20 @@ training_chunks = Table(
     metadata,
     Column("sha256", LargeBinary(32), primary_key=True),
     Column("bytes", BigInteger, nullable=False),
-    Column("stored_at", UtcDateTime, nullable=False, doc="when it last arrived"),
-    Column("sent_by", Text, doc="name of the key that sent it; null: a checkpoint or a result had it since"),
-    Index("training_chunks_by_sender", "sent_by"),
 )
 """Parts of files in the store of training. A row is committed after its file."""
+
+training_uploads = Table(
+    "training_uploads",
+    metadata,
+    Column("job_id", BigInteger, ForeignKey("training_jobs.id"), primary_key=True, autoincrement=False),
+    Column("chunk", LargeBinary(32), ForeignKey("training_chunks.sha256"), primary_key=True),
+    Column("key", Text, nullable=False, doc="name of the API key that sent it"),
+    Column("sent_at", UtcDateTime, nullable=False),
+    Index("training_uploads_by_chunk", "chunk"),
+    Index("training_uploads_by_key", "key"),
+)
+"""Chunks that workers have sent for a job, until its checkpoint or its result has them."""
 
 training_files = Table(
     "training_files",

@@ -1,6 +1,5 @@
 """The model of a finished training job proposes labels without being served."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,7 +8,7 @@ from sqlalchemy import RowMapping
 
 from api.data_sets.proposing_model import FindModel
 from api.models.loader import ModelLoader
-from api.training.result_model import check_model, write_model
+from api.training.result_model import write_model
 from api.training.training_store import TrainingStore
 from segdec.schemas import ModelIdentity
 
@@ -23,7 +22,7 @@ class TrainedProposer:
 
     @asynccontextmanager
     async def opened(self, folder: Path) -> AsyncIterator[FindModel]:
-        """Writes the model to `folder`, checks it as `use` does, and loads it.
+        """Writes the model to `folder` as `use` does, and loads it.
 
         Raises:
             RequestError: 404 if a file of the model is lost, 422 if the worker sent a damaged one.
@@ -31,8 +30,7 @@ class TrainedProposer:
             OSError: If the folder cannot be written.
         """
         target = folder / "model"
-        await write_model(self._training, self._row["id"], target)
-        await asyncio.to_thread(check_model, target, self._row)
+        await write_model(self._training, self._row, target)
         async with self._loader.loaded_unserved(target) as model:
             loaded = [model]
             del model

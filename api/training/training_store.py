@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar, TypeVarTuple
 
-from sqlalchemy import Connection, Engine, update
+from sqlalchemy import Connection, Engine
 
 from api.data_sets.new_file import NewContent
 from api.database.database import write_transaction
 from api.errors import RequestError
+from api.record.queries import insert_into
 from api.record.record import Record
 from api.record.record_files import RecordFiles
 from api.record.settings import RecordSettings
 from api.record.storage.pictures import PictureStore
 from api.record.stored_files import store_with_rows
 from api.training.chunk_limits import check_space
-from api.training.file_sets import delete_chunk_rows, find_missing, find_unused
-from api.training.tables import training_chunks
+from api.training.file_sets import delete_chunk_rows, find_missing, find_unused, forget_old_uploads
+from api.training.tables import training_chunks, training_uploads
 
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
@@ -30,10 +31,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class NewChunk(NewContent):
-    """A chunk to be stored."""
+    """A chunk that a worker sends for a job, with the name of its key."""
 
-    stored_at: datetime
-    sent_by: str
+    job_id: int
+    key: str
+    sent_at: datetime
 
 
 class TrainingStore:
@@ -72,16 +74,16 @@ class TrainingStore:
         def check_all(connection: Connection) -> None:
             check(connection)
             free_share, retry_after_s = settings.record_free_share, settings.retry_after_s
-            check_space(connection, chunk.sent_by, stored.space(), free_share, retry_after_s)
+            check_space(connection, chunk.key, stored.space(), free_share, retry_after_s)
 
         await self._record.write_all(lambda engine: store_chunk(engine, stored, chunk, check_all))
 
-    async def find_missing(self, digests: Sequence[bytes]) -> list[bytes]:
-        """Returns those chunks that are not stored."""
+    async def find_missing(self, job_id: int, digests: Sequence[bytes]) -> list[bytes]:
+        """Returns those chunks that a job does not have."""
         stored = await self._chunks.open()
 
         def find(connection: Connection) -> list[bytes]:
-            missing = set(find_missing(connection, digests))
+            missing = set(find_missing(connection, job_id, digests))
             return [one for one in dict.fromkeys(digests) if one in missing or not stored.contains(one)]
 
         return await self._record.read(find)
@@ -109,24 +111,27 @@ class TrainingStore:
 def store_chunk(
     engine: Engine, stored: PictureStore, chunk: NewChunk, check: Callable[[Connection], object]
 ) -> None:
-    """Stores a chunk and its row, both or neither; one that is stored already counts as new."""
+    """Stores a chunk and its rows, all or nothing; one that was sent before for the job counts as new."""
 
     def change(connection: Connection) -> None:
-        arrived = update(training_chunks).where(training_chunks.c.sha256 == chunk.sha256)
-        connection.execute(arrived.values(stored_at=chunk.stored_at, sent_by=chunk.sent_by))
+        statement = insert_into(connection.dialect.name, training_uploads)
+        values = {"key": chunk.key, "sent_at": chunk.sent_at}
+        statement = statement.on_conflict_do_update(index_elements=["job_id", "chunk"], set_=values)
+        connection.execute(statement, {"job_id": chunk.job_id, "chunk": chunk.sha256, **values})
         check(connection)
 
     store_with_rows(engine, stored, [chunk], training_chunks, change)
 
 
 def delete_unused_chunks(engine: Engine, stored: PictureStore, now: datetime) -> int:
-    """Deletes chunks that no file has; returns their number.
+    """Deletes chunks that no file has, and no upload of the last hours; returns their number.
 
     The files are deleted within the transaction: an upload of the same chunk waits for it and stores its file
     again.
     """
     with write_transaction(engine) as connection:
-        unused = find_unused(connection, now)
+        forget_old_uploads(connection, now)
+        unused = find_unused(connection)
         delete_chunk_rows(connection, unused)
         stored.delete(*unused)
     return len(unused)

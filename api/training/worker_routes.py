@@ -27,7 +27,7 @@ from api.training.jobs import change_job
 from api.training.schemas import Heartbeat, LongText
 from api.training.training_params import DIGEST_PATTERN, DigestPath, JobId, LeaseHeader, TrainingDep
 from api.training.training_store import NewChunk
-from api.training.workers import Worker
+from api.training.workers import SentLease, Worker
 from segdec import __version__
 from segdec.training_schemas import HeartbeatAnswer, Lease, MissingChunks, SentFile, WorkerIdentity
 
@@ -92,24 +92,35 @@ class LeaseEnd(SentModel):
 
 
 @dataclass(frozen=True)
-class LeasedRequest:
-    """A request of a worker about a job that it has leased, with a body."""
+class LeasedRead:
+    """A request of a worker about a job that it has leased."""
 
     request: Request
-    bodies: BodiesDep
     training: TrainingDep
-    deadline: DeadlineDep
     job_id: JobId
     lease: LeaseHeader
 
     @property
-    def key(self) -> str:
-        """Name of the worker's key."""
-        return self.request.state.key or ""
+    def sent(self) -> SentLease:
+        """The lease with the name of the worker's key."""
+        return SentLease(self.lease, self.request.state.key or "")
 
     def check_lease(self, connection: Connection) -> None:
         """Raises RequestError 404 or 409 if the worker does not have the job any more."""
-        leases.find_leased(connection, self.job_id, self.lease)
+        leases.find_leased(connection, self.job_id, self.sent)
+
+    def find_manifest(self, connection: Connection) -> bytes:
+        """Returns the digest of the manifest of the job's data; raises as `leases.find_held`."""
+        row, _ = leases.find_held(connection, self.job_id, self.sent)
+        return bytes(find_version(connection, row["data_set_id"], row["data_set_version"])["digest"])
+
+
+@dataclass(frozen=True)
+class LeasedRequest(LeasedRead):
+    """A request of a worker about a job that it has leased, with a body."""
+
+    bodies: BodiesDep
+    deadline: DeadlineDep
 
     async def read_bytes(self, limit: int) -> bytes:
         """Reads the body, a file of at most `limit` bytes."""
@@ -118,6 +129,7 @@ class LeasedRequest:
             return await self.bodies.receive(self.request, read, reservation, self.deadline)
 
 
+LeasedReadDep = Annotated[LeasedRead, Depends()]
 LeasedRequestDep = Annotated[LeasedRequest, Depends()]
 
 
@@ -143,7 +155,7 @@ async def renew_lease(
 ) -> HeartbeatAnswer:
     """Renews the lease and stores the progress; the answer says whether to continue."""
     return await leased.training.write(
-        leases.renew_lease, leased.job_id, leased.lease, sent, datetime.now(UTC)
+        leases.renew_lease, leased.job_id, leased.sent, sent, datetime.now(UTC)
     )
 
 
@@ -154,7 +166,7 @@ async def end_lease(
     """Ends the lease: the job is done, has failed, or waits for another worker: for all of a group."""
     now = datetime.now(UTC)
     await leased.training.write(
-        leases.end_lease, leased.job_id, leased.lease, sent.outcome, sent.reason, now, sent.facts
+        leases.end_lease, leased.job_id, leased.sent, sent.outcome, sent.reason, now, sent.facts
     )
     await leased.training.delete_unused(now)
     return HeartbeatAnswer(command="cancel", has_steps=False)
@@ -164,29 +176,20 @@ async def end_lease(
 
 
 @router.get("/jobs/{job_id}/data/manifest", **FILE)
-async def read_data_manifest(
-    training: TrainingDep, data_sets: DataSetsDep, job_id: JobId, lease: LeaseHeader
-) -> Response:
+async def read_data_manifest(leased: LeasedReadDep, data_sets: DataSetsDep) -> Response:
     """The manifest of the job's version of its data set."""
-    digest = await training.read(_find_manifest, job_id, lease)
+    digest = await leased.training.read(leased.find_manifest)
     return _binary(await data_sets.read_file(digest))
 
 
 @router.get("/jobs/{job_id}/data/files/{sha256}", **FILE)
-async def read_data_file(
-    training: TrainingDep, data_sets: DataSetsDep, job_id: JobId, lease: LeaseHeader, sha256: DigestPath
-) -> Response:
+async def read_data_file(leased: LeasedReadDep, data_sets: DataSetsDep, sha256: DigestPath) -> Response:
     """A photograph or a mask of this version."""
-    manifest = await data_sets.read_manifest(await training.read(_find_manifest, job_id, lease))
+    manifest = await data_sets.read_manifest(await leased.training.read(leased.find_manifest))
     if not lists_file(manifest, sha256):
-        detail = f"The data of the training job {job_id} has no file {sha256}. See its manifest."
+        detail = f"The data of the training job {leased.job_id} has no file {sha256}. See its manifest."
         raise RequestError(404, "file_not_found", detail)
     return _binary(await data_sets.read_file(bytes.fromhex(sha256)))
-
-
-def _find_manifest(connection: Connection, job_id: int, lease: str) -> bytes:
-    row, _ = leases.find_held(connection, job_id, lease)
-    return bytes(find_version(connection, row["data_set_id"], row["data_set_version"])["digest"])
 
 
 # === Checkpoints and results ===
@@ -196,16 +199,17 @@ def _find_manifest(connection: Connection, job_id: int, lease: str) -> bytes:
 async def find_missing_chunks(
     sent: Annotated[NamedChunks, json_body(NamedChunks, MAX_LIST_BYTES)], leased: LeasedRequestDep
 ) -> MissingChunks:
-    """Which of these chunks are not stored, so that an interrupted upload continues."""
+    """Which of these chunks the job does not have, so that an interrupted upload continues."""
     await leased.training.read(leased.check_lease)
-    missing = await leased.training.find_missing([bytes.fromhex(one) for one in sent.sha256])
+    missing = await leased.training.find_missing(leased.job_id, [bytes.fromhex(one) for one in sent.sha256])
     return MissingChunks(missing=[one.hex() for one in missing])
 
 
 @router.put("/jobs/{job_id}/chunks/{sha256}", responses=BODY_PROBLEMS, openapi_extra=BODY)
 async def store_chunk(leased: LeasedRequestDep, sha256: DigestPath) -> MissingChunks:
     """Stores a chunk of at most 4 MiB."""
-    chunk = NewChunk(await leased.read_bytes(file_sets.MAX_CHUNK), datetime.now(UTC), leased.key)
+    content = await leased.read_bytes(file_sets.MAX_CHUNK)
+    chunk = NewChunk(content, leased.job_id, leased.sent.key, datetime.now(UTC))
     if chunk.sha256.hex() != sha256:
         detail = f"The body has the SHA-256 {chunk.sha256.hex()}; expected {sha256}. Send it again."
         raise RequestError(400, "damaged_chunk", detail)
@@ -214,16 +218,14 @@ async def store_chunk(leased: LeasedRequestDep, sha256: DigestPath) -> MissingCh
 
 
 @router.get("/jobs/{job_id}/chunks/{sha256}", **FILE)
-async def read_chunk(
-    training: TrainingDep, job_id: JobId, lease: LeaseHeader, sha256: DigestPath
-) -> Response:
+async def read_chunk(leased: LeasedReadDep, sha256: DigestPath) -> Response:
     """A chunk of the job's checkpoint."""
-    await training.read(leases.find_leased, job_id, lease)
+    await leased.training.read(leased.check_lease)
     digest = bytes.fromhex(sha256)
-    if not await training.read(file_sets.has_chunk, job_id, digest):
-        detail = f"The checkpoint of the training job {job_id} has no chunk {sha256}."
+    if not await leased.training.read(file_sets.has_chunk, leased.job_id, digest):
+        detail = f"The checkpoint of the training job {leased.job_id} has no chunk {sha256}."
         raise RequestError(404, "chunk_not_found", detail)
-    return _binary(await training.read_chunk(digest))
+    return _binary(await leased.training.read_chunk(digest))
 
 
 @router.put("/jobs/{job_id}/checkpoint", responses=BODY_PROBLEMS)

@@ -94,9 +94,11 @@ class RunningService:
 
 
 @contextmanager
-def serving(folder: Path, **settings: Any) -> Iterator[RunningService]:
+def serving(
+    folder: Path, predictor: PagePredictor | None = None, **settings: Any
+) -> Iterator[RunningService]:
     """Runs the service with a record in `folder`."""
-    predictor = PagePredictor()
+    predictor = predictor or PagePredictor()
     given = {"model": "unused", "record": "required", "record_folder": folder / "record", **settings}
     with served(create_app(Settings.model_validate(given), predictor)) as (host, port):
         yield RunningService(f"http://{host}:{port}/", folder / "record", predictor)

@@ -97,7 +97,7 @@ class ServiceConnection:
         return self._read(_path(job, f"chunks/{sha256}"), job)
 
     def find_missing(self, job: LeasedJob, digests: Sequence[str]) -> list[str]:
-        """Returns those chunks that the service does not have."""
+        """Returns those chunks that the service does not have for the job."""
         body = {"sha256": list(digests)}
         return self._send("POST", _path(job, "chunks/missing"), MissingChunks, job, json=body).missing
 

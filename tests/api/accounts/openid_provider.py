@@ -22,7 +22,9 @@ ACCEPTED = (f"{CLIENT}:{SECRET}", f"{CLIENT}:")
 
 
 class Provider:
-    """The provider as an app; `claims` are those of the next ID token, `changes` replace some at last."""
+    """The provider as an app; `claims` are those of the next ID token, `changes` replace some at last, and
+    remove those that are `...`.
+    """
 
     def __init__(self) -> None:
         self.app, self.issuer = FastAPI(), ""
@@ -64,8 +66,12 @@ class Provider:
         now = int(time.time())
         fixed = {"iss": self.issuer, "aud": CLIENT, "iat": now, "exp": now + 60, "nonce": asked["nonce"]}
         claims = {**fixed, **self.claims, **self.changes}
-        token = jwt.encode({"alg": "RS256", "kid": "1"}, claims, self.signing_key)
+        token = self.sign({name: value for name, value in claims.items() if value is not ...})
         return JSONResponse({"access_token": "unused", "token_type": "Bearer", "id_token": token})
+
+    def sign(self, claims: dict[str, Any]) -> str:
+        """Returns the ID token with these claims."""
+        return jwt.encode({"alg": "RS256", "kid": "1"}, claims, self.signing_key)
 
 
 @contextmanager

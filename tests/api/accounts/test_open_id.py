@@ -1,11 +1,14 @@
 """Logging in at an OpenID Connect provider that runs on this machine."""
 
 import base64
+import hmac
+import json
 from datetime import UTC, datetime, timedelta
 from unittest.mock import Mock
 
 import httpx
 import pytest
+from joserfc import jwt
 from joserfc.jwk import RSAKey
 
 from api.http.rate_limit import RateLimiter
@@ -144,6 +147,11 @@ def test_other_id_tokens_are_refused(client, provider):
         {"nonce": "other"},
         {"exp": 1_000_000_000},
         *({"sub": subject} for subject in (None, "", 5)),
+        *({name: ...} for name in ("iss", "aud", "exp", "nonce", "sub")),
+        {"aud": ["other"]},
+        {"aud": [CLIENT, "other"], "azp": "other"},
+        {"iat": 4_000_000_000, "exp": 4_000_000_060},
+        {"nbf": 4_000_000_000},
     ):
         provider.changes = changes
         answer = log_in(client)
@@ -154,6 +162,41 @@ def test_other_id_tokens_are_refused(client, provider):
 def test_a_token_of_another_key_is_refused(client, provider, monkeypatch):
     monkeypatch.setattr(provider, "signing_key", RSAKey.generate_key(2048, {"kid": "1"}))
     assert log_in(client).json()["code"] == "log_in_failed"
+
+
+def _part(content):
+    return base64.urlsafe_b64encode(json.dumps(content).encode()).rstrip(b"=")
+
+
+def _sign_symmetric(claims, secret, **header):
+    signed = b".".join((_part({"alg": "HS256", "kid": "1", **header}), _part(claims)))
+    signature = hmac.digest(secret, signed, "sha256")
+    return b".".join((signed, base64.urlsafe_b64encode(signature).rstrip(b"="))).decode()
+
+
+def _sign_with_own_key(claims):
+    own = RSAKey.generate_key(2048)
+    return jwt.encode({"alg": "RS256", "jwk": own.as_dict(private=False)}, claims, own)
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda claims, _: b".".join((_part({"alg": "none"}), _part(claims), b"")).decode(),
+        lambda claims, _: _sign_symmetric(claims, SECRET.encode()),
+        lambda claims, key: _sign_symmetric(claims, key.as_pem(private=False)),
+        lambda claims, _: _sign_symmetric(claims, b"", alg="RS256"),
+        lambda claims, _: _sign_with_own_key(claims),
+        lambda *_: "no token",
+        lambda *_: None,
+        lambda *_: {"a": 1},
+    ],
+)
+def test_a_token_that_the_provider_has_not_signed_is_refused(client, provider, monkeypatch, forge):
+    monkeypatch.setattr(provider, "sign", lambda claims: forge(claims, provider.key))
+    answer = log_in(client)
+    assert (answer.status_code, answer.json()["code"]) == (401, "log_in_failed")
+    assert "set-cookie" not in answer.headers
 
 
 def test_answers_that_were_not_asked_for_are_refused(client):

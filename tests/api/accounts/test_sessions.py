@@ -121,6 +121,14 @@ def test_failures_lock_a_name_longer_and_longer(accounts):
         assert [attempt(connection, ADMIN, now) for _ in range(5)] == [0] * 5
 
 
+def test_a_clock_that_is_set_back_locks_nobody_out_for_long(accounts):
+    with write_transaction(accounts) as connection:
+        for _ in range(5):
+            attempt(connection, ADMIN, NOW + 24 * HOUR)
+        assert attempt(connection, ADMIN, NOW + 23.9 * HOUR) <= 2 * log_in.MAX_LOCK_S
+        assert attempt(connection, ADMIN, NOW) == 0
+
+
 def test_failures_of_unknown_names_are_forgotten(accounts, monkeypatch):
     def names():
         return (

@@ -11,6 +11,7 @@ from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
 from api.accounts import sessions, users
+from api.http.callers import SAFE_METHODS
 from api.http.page_list import RECORD_PAGES
 from api.http.roles import check_roles, role_of
 from api.page_routes import STATIC
@@ -212,6 +213,36 @@ def test_everyone_may_do_what_the_role_allows(guarded, serve):
 def is_refused(client, method, path, headers):
     answer = client.request(method, path, headers=headers)
     return answer.status_code in (401, 403) and answer.json()["code"] in REFUSALS
+
+
+FORMS = {
+    "multipart/form-data; boundary=x": b"--x\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--x--\r\n",
+    "application/x-www-form-urlencoded": b"name=a",
+    "text/plain": b'{"name": "administrator", "password": "a", "token": "b", "=": ""}',
+}
+"""What a form of any web page can send without asking first, by content type."""
+FOREIGN_PAGE = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+
+
+@pytest.mark.parametrize(
+    ("browser", "codes"), [(FOREIGN_PAGE, {"cross_site"}), ({}, {"csrf", "unsupported_content_type"})]
+)
+def test_a_form_of_another_site_changes_nothing_with_the_cookie_of_a_session(guarded, serve, browser, codes):
+    """Not even in a browser that names no origin."""
+    with serve(guarded) as client:
+        record = guarded.state.service.recording.record
+        cookie = client.run(partial(record.write, add_user, "administrator"))["Cookie"]
+        answers = {}
+        for method, path in TABLE:
+            for kind, body in FORMS.items() if method not in SAFE_METHODS else ():
+                headers = {"Cookie": cookie, "Content-Type": kind, **browser}
+                target = re.sub(r"{\w+}", "1", path)
+                answers[method, path, kind] = client.request(method, target, headers=headers, content=body)
+        assert client.get("/v1/audit", headers={"Cookie": cookie}).json()["changes"][1:] == []
+    assert len(answers) > 100
+    refused = {place: answer.json()["code"] for place, answer in answers.items()}
+    assert {place: code for place, code in refused.items() if code not in codes} == {}
+    assert not any("set-cookie" in answer.headers for answer in answers.values())
 
 
 def test_public_paths_and_unknown_ones(guarded, serve):

@@ -99,6 +99,35 @@ def test_request_is_answered_by_the_version_that_it_began_with(client, shelf, pa
     assert "1" in answers and ["2"] in answers
 
 
+def test_reloads_under_load_fail_no_request_and_mix_no_models(start, shelf, part):
+    """Each answer has the version that computed it, which its threshold shows."""
+    shelf.predictors["1"].threshold = 0.25
+    shelf.put("2").threshold = 0.75
+    answers, answered, ended = [], threading.Semaphore(0), threading.Event()
+
+    def send(client):
+        while not ended.is_set():
+            answers.append(client.post("/v1/predict", content=part, headers=PNG))
+            answered.release()
+
+    with start(batch_sizes=(1, 4)) as client:
+        threads = [threading.Thread(target=send, args=[client]) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for number in range(20):
+            shelf.set_aliases(stable="12"[number % 2])
+            assert client.post(f"/v1/admin/models/{NAME}/reload", headers=ADMIN).status_code == 200
+            assert all(answered.acquire(timeout=30) for _ in threads)
+        ended.set()
+        for thread in threads:
+            thread.join()
+    assert {answer.status_code for answer in answers} == {200}
+    named = [
+        (answer.json()["model"]["version"], answer.json()["decision"]["threshold"]) for answer in answers
+    ]
+    assert set(named) == {("1", 0.25), ("2", 0.75)}
+
+
 def test_default_stays_when_another_model_is_added_and_when_it_is_deleted(client, shelf, part, reload):
     shelf.put("1", "other")
     assert reload("other").json()["loaded"] == ["1"]

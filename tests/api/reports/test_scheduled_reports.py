@@ -82,6 +82,15 @@ def test_a_report_that_fails_is_made_later(filled, tmp_path):
     assert len(names(tmp_path / "reports")) == 2
 
 
+def test_a_report_from_before_the_clock_was_set_back_is_made_again(filled, tmp_path):
+    """It was made before its period had ended."""
+    reports = make_reports(tmp_path / "reports")
+    assert reports.make_due(filled, "shift", AFTER + timedelta(hours=1))
+    assert not reports.make_due(filled, "shift", AFTER + timedelta(minutes=50))  # as other replicas' clocks
+    assert reports.make_due(filled, "shift", AFTER)
+    assert not reports.make_due(filled, "shift", AFTER + MINUTE)
+
+
 def test_old_reports_are_forgotten(filled, tmp_path):
     reports = make_reports(tmp_path / "reports")
     reports.make_due(filled, "shift", AFTER)

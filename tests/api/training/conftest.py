@@ -18,9 +18,10 @@ from api.training.job_view import show_job
 from api.training.jobs import create_job
 from api.training.leases import end_lease, lease_job, renew_lease
 from api.training.schemas import Heartbeat, NewTrainingJob
-from api.training.workers import Worker
+from api.training.workers import SentLease, Worker
 from segdec import __version__
 from segdec.artifact import write_artifact
+from segdec.training_schemas import LeasedJob
 from tests.api.conftest import StubPredictor
 from tests.api.data_sets.filled_data_set import CLASSES, NOW, FilledDataSet, mask_of
 from tests.segdec.artifact.test_artifact import build
@@ -43,10 +44,11 @@ def fill(engine, stored):
 
 
 class Jobs:
-    """The jobs of a database; the time passes only by `wait`."""
+    """The jobs of a database; the time passes only by `wait`. Workers report with the key of their lease."""
 
     def __init__(self, engine, data_set):
         self.engine, self.data_set, self.now = engine, data_set, NOW
+        self.keys = {}
 
     def wait(self, seconds):
         self.now += timedelta(seconds=seconds)
@@ -66,21 +68,27 @@ class Jobs:
         return self.do(create_job, new, used, "Ada", self.now)
 
     def lease(self, worker=WORKER):
-        return self.do(lease_job, worker, self.now)
+        leased = self.do(lease_job, worker, self.now)
+        self.keys |= {leased.lease: worker.key} if isinstance(leased, LeasedJob) else {}
+        return leased
+
+    def sent(self, lease):
+        """Returns a lease as a request names it."""
+        return SentLease(lease, self.keys[lease])
 
     def show(self, job_id):
         return self.read(show_job, job_id, self.now)
 
     def renew(self, job_id, lease, progress=PROGRESS, events=()):
         report = Heartbeat(is_training=True, progress=progress, events=events)
-        return self.do(renew_lease, job_id, lease, report, self.now)
+        return self.do(renew_lease, job_id, self.sent(lease), report, self.now)
 
     def beat(self, job_id, lease, **report):
         """Renews a lease; returns what the worker must do."""
         return self.renew(job_id, lease, **report).command
 
     def end(self, job_id, lease, outcome, reason="", facts=None):
-        self.do(end_lease, job_id, lease, outcome, reason, self.now, facts)
+        self.do(end_lease, job_id, self.sent(lease), outcome, reason, self.now, facts)
 
 
 @pytest.fixture
@@ -112,12 +120,17 @@ def load_stub(*_args, **_words):
     return predictor
 
 
+def replace_networks(patch):
+    """Lets a stub be the network of all models."""
+    patch.setattr(loader, "Predictor", SimpleNamespace(from_artifact=load_stub))
+    patch.setattr(loader, "run_self_test", lambda *_: None)
+    patch.setattr(loader, "measure_cost", AsyncMock(return_value=NetworkCost()))
+    patch.setattr(loader, "gc", SimpleNamespace(collect=lambda: 0))
+
+
 @pytest.fixture
 def models(tmp_path, make_model, monkeypatch):
     """A folder with version 1 of `parts`, without aliases. A stub is the network of all models."""
-    monkeypatch.setattr(loader, "Predictor", SimpleNamespace(from_artifact=load_stub))
-    monkeypatch.setattr(loader, "run_self_test", lambda *_: None)
-    monkeypatch.setattr(loader, "measure_cost", AsyncMock(return_value=NetworkCost()))
-    monkeypatch.setattr(loader, "gc", SimpleNamespace(collect=lambda: 0))
+    replace_networks(monkeypatch)
     shutil.copytree(make_model("parts", "1"), tmp_path / "models" / "parts" / "1")
     return tmp_path / "models"

@@ -13,7 +13,6 @@ from api.training.file_sets import store_files
 from api.training.job_deletion import delete_job
 from api.training.job_view import show_job
 from api.training.jobs import continue_job
-from api.training.leases import end_lease
 from api.training.tables import training_events, training_files
 from api.training.training_store import NewChunk, delete_unused_chunks, store_chunk
 from segdec.training_schemas import SentFile
@@ -31,7 +30,7 @@ def count(jobs, table):
 def finish(jobs, outcome="failed"):
     """Orders a job whose worker ends it so; returns its id."""
     job_id, leased = jobs.order(), jobs.lease()
-    jobs.do(end_lease, job_id, leased.lease, outcome, "", jobs.now)
+    jobs.end(job_id, leased.lease, outcome)
     return job_id
 
 
@@ -44,9 +43,10 @@ def code_of(change):
 @both_databases
 def test_a_deleted_job_leaves_nothing_but_an_entry_in_the_audit_log(jobs, tmp_path):
     stored = FolderPictures(tmp_path / "training")
-    chunk = NewChunk(b"weights", jobs.now, "gpu")
-    store_chunk(jobs.engine, stored, chunk, lambda _: None)
     job_id, other = finish(jobs), finish(jobs, "cancelled")
+    chunk, unnamed = (NewChunk(data, job_id, "gpu", jobs.now) for data in (b"weights", b"not named yet"))
+    for sent in (chunk, unnamed):
+        store_chunk(jobs.engine, stored, sent, lambda _: None)
     files = [SentFile(path="model/manifest.json", chunks=[chunk.sha256.hex()])]
     jobs.do(store_files, job_id, "result", files)
     jobs.do(store_files, job_id, "checkpoint", files)
@@ -60,7 +60,7 @@ def test_a_deleted_job_leaves_nothing_but_an_entry_in_the_audit_log(jobs, tmp_pa
     who, what, before = jobs.read(lambda connection: connection.execute(last).one())
     assert (who, what) == ("Ada", "delete a training")
     assert f'"job": {job_id}, "model": "brackets", "version": "1"' in before
-    assert delete_unused_chunks(jobs.engine, stored, jobs.now) == 1
+    assert delete_unused_chunks(jobs.engine, stored, jobs.now) == 2
     assert not stored.contains(chunk.sha256)
 
 

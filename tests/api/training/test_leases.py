@@ -8,13 +8,13 @@ from sqlalchemy import func, select
 
 from api.database.database import write_transaction
 from api.errors import RequestError
-from api.training.file_sets import describe_checkpoint, store_files
+from api.training.file_sets import describe_checkpoint, find_missing, store_files
 from api.training.job_events import list_events
 from api.training.job_view import list_workers
 from api.training.jobs import cancel_job, change_job, continue_job, stop_job
 from api.training.leases import MAX_ATTEMPTS, lease_job
 from api.training.schemas import SentEvent
-from api.training.tables import training_chunks, training_files
+from api.training.tables import training_chunks, training_files, training_uploads
 from api.training.workers import LEASE_DURATION
 from segdec import __version__
 from segdec.training_schemas import SentFile
@@ -31,8 +31,10 @@ def add_checkpoint(jobs, job_id, version=__version__):
 
     def change(connection):
         if connection.execute(select(func.count()).select_from(training_chunks)).scalar_one() == 0:
-            row = {"sha256": digest, "bytes": 1, "stored_at": jobs.now}
-            connection.execute(training_chunks.insert(), row)
+            connection.execute(training_chunks.insert(), {"sha256": digest, "bytes": 1})
+        if find_missing(connection, job_id, [digest]):
+            row = {"job_id": job_id, "chunk": digest, "key": "gpu", "sent_at": jobs.now}
+            connection.execute(training_uploads.insert(), row)
         files = [SentFile(path="runs/brackets/config.toml", chunks=[digest.hex()])]
         store_files(connection, job_id, "checkpoint", files)
         described = describe_checkpoint("stage joint, step 7", version, jobs.now)
@@ -228,12 +230,14 @@ def test_a_worker_that_was_away_for_a_month_is_not_listed(jobs):
 
 
 @both_databases
-def test_a_worker_with_many_names_does_not_fill_the_list(jobs, monkeypatch):
-    monkeypatch.setattr("api.training.workers.MAX_WORKERS", 3)
+def test_workers_with_many_names_push_none_of_another_key_off_the_list(jobs, monkeypatch):
+    monkeypatch.setattr("api.training.workers.MAX_WORKERS_OF_KEY", 3)
+    jobs.lease(replace(WORKER, key="another key", name="a real one"))
     for number in range(6):
         jobs.lease(replace(OTHER, name=f"name {number}"))
         jobs.wait(1)
-    assert [worker.name for worker in jobs.read(list_workers).workers] == ["name 3", "name 4", "name 5"]
+    listed = [worker.name for worker in jobs.read(list_workers).workers]
+    assert listed == ["a real one", "name 3", "name 4", "name 5"]
 
 
 @both_databases

@@ -21,7 +21,7 @@ from tests.api.engineer_client import EngineerClient
 from training.worker.file_sets import upload_files
 from training.worker.service_connection import ServiceConnection
 
-TRAIN_KEY = "of-a-worker"
+TRAIN_KEY, OTHER_KEY = "of-a-worker", "of-another-worker"
 JOBS = "/v1/training/jobs"
 LABELS = {
     1: ("good", None),
@@ -37,7 +37,11 @@ class TrainingService(EngineerClient):
     def __init__(self, folder, models=None):
         folder.mkdir(exist_ok=True)
         keys = folder / "train.keys"
-        keys.write_text(f"gpu:{hashlib.sha256(TRAIN_KEY.encode()).hexdigest()}")
+        digests = {
+            name: hashlib.sha256(key.encode()).hexdigest()
+            for name, key in {"gpu": TRAIN_KEY, "lab": OTHER_KEY}.items()
+        }
+        keys.write_text("\n".join(f"{name}:{digest}" for name, digest in digests.items()))
         super().__init__(folder, train_keys=keys)
         if models is not None:
             settings = self.app.state.settings.model_dump() | {"model": None, "models": models}

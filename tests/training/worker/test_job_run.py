@@ -255,9 +255,9 @@ def test_a_model_is_signed(service, work, tmp_path):
 
 
 async def _write_result(training, job_id, folder):
-    from api.training.result_model import write_model
+    from api.training.result_model import find_done_job, write_model
 
-    await write_model(training, job_id, folder)
+    await write_model(training, await training.read(find_done_job, job_id), folder)
 
 
 def test_the_command_has_the_settings_of_the_job(service):

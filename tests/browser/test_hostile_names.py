@@ -1,0 +1,144 @@
+"""Names and texts that try to become elements of the pages, in all that the service stores, on all pages."""
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from api.accounts.sessions import start_session
+from api.accounts.users import add_user
+from api.database.database import open_database, write_transaction
+from segdec import __version__
+from segdec.images import encode_png
+from segdec.training_schemas import WorkerIdentity
+from tests.browser.conftest import PagePredictor, part_image, serving
+from training.worker.service_connection import ServiceConnection
+
+ATTACK = "'\"><img src=x onerror=attacked=1><svg onload=attacked=1><script>attacked=1"
+LINK = "javascript:attacked=1//"
+WORKER_KEY = "of-a-worker"
+PAGES = {
+    "": None,
+    "line": ATTACK,
+    "review": ATTACK,
+    "parts": ATTACK,
+    "parts/1": ATTACK,
+    "parts/2": LINK,
+    "trends": ATTACK,
+    "datasets": ATTACK,
+    "datasets?id=1": ATTACK,
+    "label?data_set=1&photograph=1": ATTACK,
+    "train": ATTACK,
+    "train?job=1": ATTACK,
+    "models": ATTACK,
+    "settings": ATTACK,
+    "changes": ATTACK,
+}
+"""Pages, each with a text that it must show."""
+ELEMENTS = """() => [...document.querySelectorAll("*")].filter((part) =>
+    part.getAttribute("src") === "x" || part.hasAttribute("onerror") || part.hasAttribute("onload")
+    || /^javascript:/i.test((part.getAttribute("href") ?? "").trim())
+    || (part.localName === "script" && part.text.includes("attacked"))
+).map((part) => part.outerHTML.slice(0, 200))"""
+"""Elements that only an attack can have made."""
+
+
+class HostilePredictor(PagePredictor):
+    """The class of a defect has a hostile name."""
+
+    def __init__(self):
+        super().__init__()
+        self.config = self.config.model_copy(update={"classes": ("good", ATTACK, LINK)})
+
+    def interpret(self, *args, **words):
+        found = super().interpret(*args, **words)
+        label = ATTACK if found.label == "scratch" else found.label
+        classes = dict(zip(self.config.classes, found.probabilities.values(), strict=True))
+        return found.__class__(**{**found.__dict__, "label": label, "probabilities": classes})
+
+
+def send(http, method, path, **words):
+    answer = http.request(method, path, **words)
+    assert answer.is_success, (path, answer.text)
+    return answer.json() if answer.content else None
+
+
+def inspect(http):
+    """Inspects parts with hostile names, and reviews one."""
+    for brightness, name in ((210, ATTACK), (211, LINK)):
+        metadata = json.dumps({name: name, "lot": name})
+        query = urlencode({"part_id": name, "station": name, "metadata": metadata})
+        headers, image = {"Content-Type": "image/png"}, encode_png(part_image(brightness))
+        send(http, "POST", f"v1/inspect?{query}", content=image, headers=headers)
+    review = {"label": "good", "reviewer": ATTACK, "reason": ATTACK}
+    send(http, "PUT", "v1/records/2/review", json=review, headers={"If-Match": '"0"'})
+
+
+def label(http):
+    """Makes a data set with hostile names, its photographs and a version."""
+    send(http, "POST", "v1/data-sets", json={"name": ATTACK, "classes": [ATTACK, LINK]})
+    path, headers = "v1/data-sets/1/photographs", {"Content-Type": "image/png"}
+    for number, name in enumerate((ATTACK, LINK)):
+        image = encode_png(part_image(90 + number))
+        query = urlencode({"name": name, "group": name})
+        sent = send(http, "POST", f"{path}?{query}", content=image, headers=headers)["photograph"]
+        annotation = {"label": name, "based_on": None}
+        send(http, "PUT", f"{path}/{sent['id']}/annotation", json=annotation)
+    send(http, "POST", "v1/data-sets/1/versions", json={"note": ATTACK})
+
+
+def train(http, address):
+    """Lets a worker with a hostile name report hostile texts."""
+    for _ in range(2):
+        send(http, "POST", "v1/training/jobs", json={"data_set": 1, "data_set_version": 1, "model": "m"})
+    with ServiceConnection(address, WORKER_KEY) as worker:
+        identity = WorkerIdentity(name=ATTACK, version=__version__, machine={ATTACK: ATTACK, "gpus": ATTACK})
+        job = worker.lease(identity)
+        events = [{"kind": "output", "content": [ATTACK]}, {"kind": "metrics", "content": {ATTACK: ATTACK}}]
+        progress = {"phase": ATTACK, "stage": ATTACK, ATTACK: ATTACK}
+        worker.heartbeat(job, is_training=True, progress=progress, events=events)
+        worker.end(job, "failed", ATTACK)
+        worker.lease(identity)
+
+
+def add_hostile_user(service):
+    """Adds an administrator with a hostile name; returns the token of a session."""
+    engine, now = open_database(f"sqlite:///{service.folder}/record.db"), datetime.now(UTC)
+    with write_transaction(engine) as connection:
+        add_user(connection, ATTACK, "administrator", password="hash", who=ATTACK, now=now)
+        return start_session(connection, ATTACK, is_screen=False, now=now).text
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A service in which every name and text is hostile; `token` is that of a session."""
+    folder = tmp_path_factory.mktemp("service")
+    keys = folder / "train.keys"
+    keys.write_text(f"gpu:{hashlib.sha256(WORKER_KEY.encode()).hexdigest()}")
+    settings = {"record_good_share": 1, "local_role": "administrator", "train_keys": keys}
+    with serving(folder, HostilePredictor(), **settings) as service:
+        with httpx.Client(base_url=service.address, timeout=30) as http:
+            inspect(http)
+            label(http)
+            train(http, service.address)
+        service.token = add_hostile_user(service)
+        yield service
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_stored_names_stay_text_on_every_page(visit, service, path):
+    user = visit(service.address)
+    user.page.context.add_cookies(
+        [{"name": "segdec_session", "value": service.token, "url": service.address}]
+    )
+    page = user.open(path)
+    expect(page.locator("#account")).to_contain_text(ATTACK)
+    if PAGES[path] is not None:
+        expect(page.locator("main")).to_contain_text(PAGES[path])
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate(ELEMENTS) == []
+    assert page.evaluate("typeof attacked") == "undefined"
