@@ -103,7 +103,11 @@ class RecordFeatures:
     def start(self) -> None:
         """Starts what runs beside the requests."""
         running = (self._after_training, self.reports)
-        works = [self.settings.refresh_regularly(), *(one.run() for one in running if one is not None)]
+        works = [
+            self.settings.refresh_regularly(),
+            self.jobs.end_abandoned(),
+            *(one.run() for one in running if one is not None),
+        ]
         self._tasks = [asyncio.create_task(work) for work in works]
 
     async def close(self) -> None:

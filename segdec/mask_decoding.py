@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segdec.errors import ImageError
+from segdec.imaging.polygons import fill_polygon
 from segdec.imaging.run_lengths import decode_run_lengths
 from segdec.schemas import MaskAnswer, PolygonAnswer, RunLengths
 
@@ -63,19 +64,16 @@ def _unpack_png(data: str) -> NDArray[np.uint8]:
 
 
 def fill_polygons(polygons: list[PolygonAnswer], height: int, width: int) -> NDArray[np.uint8]:
-    """Fills the area between the contours of each polygon with 255, contours included: uint8 [height, width].
+    """Fills the polygons except their holes with 255: uint8 [height, width].
 
     Raises:
         ImageError: With the code `corrupt_mask`, if a contour is empty or outside the picture.
     """
-    canvas = np.zeros((height, width), np.uint8)
-    for polygon in polygons:
-        contours = [polygon.outer, *polygon.holes]
-        inside = all(0 <= x < width and 0 <= y < height for contour in contours for x, y in contour)
-        if not inside or not all(contours):
-            raise _corrupt("a contour is empty or outside the mask")
-        cv2.fillPoly(canvas, [np.array(contour, np.int32) for contour in contours], 255)
-    return canvas
+    contours = [contour for polygon in polygons for contour in (polygon.outer, *polygon.holes)]
+    inside = all(0 <= x <= width and 0 <= y <= height for contour in contours for x, y in contour)
+    if not inside or not all(contours):
+        raise _corrupt("a contour is empty or outside the mask")
+    return fill_polygon(map(np.array, contours), height, width).view(np.uint8) * np.uint8(255)
 
 
 def _unpack_run_lengths(data: RunLengths) -> NDArray[np.uint8]:

@@ -73,10 +73,14 @@ class RunLengths(AnswerPart):
 
 
 class PolygonAnswer(AnswerPart):
-    """One connected part of a mask or area, as contours through the centres of its border pixels."""
+    """One connected part of a mask or area, as contours along the edges of its pixels.
+
+    Pixel x, y is the square from x, y to x + 1, y + 1. Records from before version 0.1.0 have contours
+    through the centres of border pixels instead.
+    """
 
     outer: list[tuple[int, int]] = Field(description="x, y, px")
-    holes: list[list[tuple[int, int]]] = Field(description="contours, through the pixels around each hole")
+    holes: list[list[tuple[int, int]]] = Field(description="contours of the holes")
 
 
 class MaskAnswer(AnswerPart):
@@ -106,8 +110,12 @@ class RegionAnswer(AnswerPart):
     bbox: tuple[int, int, int, int] = Field(description="x, y, width, height, px")
     area_px: int
     score_max: float
-    polygon: list[tuple[int, int]] = Field(description="outer contour as x, y, px")
+    polygon: list[tuple[int, int]] = Field(
+        description="outer contour as x, y, px, along the edges of pixels as in PolygonAnswer; it encloses "
+        "the holes, too"
+    )
     label: str | None = Field(None, description="its class; null: the model has one mask for all classes")
+    holes: list[list[tuple[int, int]]] = Field(default=[], description="contours of its holes, as `polygon`")
 
 
 class Timing(AnswerPart):

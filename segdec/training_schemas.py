@@ -7,8 +7,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from segdec.runtime.identifiers import SCHEMA_PATTERN, check_identifier
 from segdec.schemas import AnswerPart
 
-MAX_MINUTES = 60 * 24 * 31
-"""Longest time limit of a training."""
+MIN_MINUTES, MAX_MINUTES = 0.05, 60 * 24 * 31
+"""Shortest and longest time limit of a training."""
 Command = Literal["continue", "cancel", "stop"]
 """What a worker must do: continue, stop without a model, or stop with the best weights so far."""
 SettingText = Annotated[
@@ -43,7 +43,10 @@ class OrderedSettings(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     minutes: float | None = Field(
-        None, gt=0, le=MAX_MINUTES, description="time limit of the training; null: 30, with all steps 720"
+        None,
+        ge=MIN_MINUTES,
+        le=MAX_MINUTES,
+        description="time limit of the training; null: 30, with all steps 720",
     )
     all_steps: bool | None = Field(
         None,

@@ -84,6 +84,7 @@ async def change_user(
     password = await _hash(request, sent.password, name, deadline)
 
     def change(connection: Connection) -> None:
+        users.find_user(connection, name)
         if sent.role is not None:
             users.change_role(connection, name, sent.role, caller_of(request))
         if password is not None:

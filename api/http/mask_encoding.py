@@ -1,17 +1,16 @@
 """Encodes masks in the form that a request asks for."""
 
 import base64
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from api.errors import RequestError
 from segdec.config import ModelConfig
 from segdec.images import encode_png
+from segdec.imaging.polygons import trace_outlines
 from segdec.imaging.run_lengths import encode_run_lengths
 from segdec.inference.postprocessing import Prediction
 from segdec.mask_decoding import unpack_mask
@@ -156,7 +155,7 @@ def _encode_pixels(form: MaskForm, mask: NDArray[np.uint8], scores: NDArray[Any]
     if form == "rle":
         return RunLengths(size=mask.shape, counts=encode_run_lengths(mask))
     if form == "polygon":
-        return trace_contours(mask)
+        return outline_parts(mask)
     return _base64_png(scale_scores(scores) if form == "scores" else mask)
 
 
@@ -175,14 +174,9 @@ def _base64_png(pixels: NDArray[np.uint8]) -> str:
     return base64.b64encode(encode_png(pixels)).decode("ascii")
 
 
-def trace_contours(mask: NDArray[np.uint8]) -> list[PolygonAnswer]:
-    """Returns the contours of each connected part of a mask [H, W]."""
-    contours, hierarchy = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
-    if hierarchy is None:
-        return []
-    rings = [[(int(x), int(y)) for x, y in contour[:, 0]] for contour in contours]
-    holes: defaultdict[int, list[list[tuple[int, int]]]] = defaultdict(list)
-    for ring, links in zip(rings, hierarchy[0], strict=True):
-        holes[int(links[3])].append(ring)  # the enclosing contour; −1 for an outer one
-    outer = [number for number, links in enumerate(hierarchy[0]) if links[3] < 0]
-    return [PolygonAnswer(outer=rings[number], holes=holes[number]) for number in outer]
+def outline_parts(mask: NDArray[np.uint8]) -> list[PolygonAnswer]:
+    """Returns the outline and the holes of each connected part of a mask [H, W]."""
+    return [
+        PolygonAnswer(outer=list(outer), holes=list(map(list, holes)))
+        for outer, holes in trace_outlines(mask)
+    ]

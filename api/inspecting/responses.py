@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from api.http.mask_encoding import encode_mask, encode_mask_file, trace_contours
+from api.http.mask_encoding import encode_mask, encode_mask_file, outline_parts
 from api.http.request_params import QueryModel, RequestParams
 from api.inspecting.inspector import InspectedPhotograph
 from segdec.inference.postprocessing import Prediction
@@ -38,7 +38,7 @@ def make_answer(inspected: InspectedPhotograph, *, params: RequestParams[QueryMo
         timing_ms=Timing(**{step: round(ms, 3) for step, ms in timing_ms.items()}),
         batch_size=inferred.result.batch_size,
         warnings=list(inspected.warnings),
-        inspected_area=None if prediction.area is None else trace_contours(prediction.area),
+        inspected_area=None if prediction.area is None else outline_parts(prediction.area),
     )
 
 

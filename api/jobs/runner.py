@@ -15,7 +15,7 @@ from uuid import uuid4
 from api.errors import RequestError
 from api.jobs.job_kind import Job, JobKind
 from api.jobs.schemas import JobState
-from api.jobs.stored_jobs import finish_job, save_progress
+from api.jobs.stored_jobs import finish_job, interrupt_jobs, save_progress
 from api.messages.causes import Cause, Failure
 from api.record.record import Record
 from segdec.errors import SegdecError
@@ -25,6 +25,8 @@ KEEP_ALIVE_INTERVAL_S = 10.0
 """Time between two notes in the database that a job is running."""
 MAX_WAITING = 4
 """Jobs of a queue that wait or run; more get a 503."""
+JOB_FILE = "job"
+"""In the folder of a job: its id."""
 BROKEN = Failure("It failed: the service has an error, which is in its log.", Cause(code="internal_error"))
 logger = logging.getLogger(__name__)
 
@@ -49,6 +51,15 @@ class JobRunner:
         self._open: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
 
+    async def end_abandoned(self) -> None:
+        """Ends the jobs of services that were killed, and removes their folders."""
+        # Listed now: folders of later jobs may not be locked yet.
+        folders = list(self._folder.iterdir()) if self._folder.exists() else []
+        job_ids = await asyncio.to_thread(_remove_abandoned, folders)
+        if job_ids:
+            with suppress(RequestError):  # otherwise they are failed when they have not been kept alive
+                await self._record.write(interrupt_jobs, job_ids)
+
     @asynccontextmanager
     async def open_folder(self, kind: JobKind[Any]) -> AsyncIterator[JobFolder]:
         """Yields a new folder for a job; it is removed at the end, or when the started job has ended.
@@ -57,9 +68,7 @@ class JobRunner:
             RequestError: 503 if too many jobs wait.
             OSError: If the folder cannot be created.
         """
-        # Listed now: folders of later jobs may not be locked yet.
-        folders = list(self._folder.iterdir()) if self._folder.exists() else []
-        await asyncio.to_thread(_remove_abandoned, folders)
+        await self.end_abandoned()
         if self._open[kind.queue] >= MAX_WAITING:
             detail = f"{MAX_WAITING} jobs are waiting or running. Repeat this when one of them has ended."
             raise RequestError(503, "jobs_full", detail, {"Retry-After": str(max(self._retry_after_s, 1))})
@@ -79,6 +88,8 @@ class JobRunner:
             RequestError: As `start_row` of the job; 503 if the record cannot be used now.
         """
         job_id = await self._record.write(job.start_row, datetime.now(UTC))
+        with suppress(OSError):  # otherwise it is failed later if this service is killed
+            (folder.path / JOB_FILE).write_text(str(job_id))
         task = asyncio.create_task(self._run(folder.resources.pop_all(), job_id, job))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -122,9 +133,13 @@ class JobRunner:
                 await self._record.write(save_progress, job_id, job.progress, datetime.now(UTC))
 
 
-def _remove_abandoned(folders: Sequence[Path]) -> None:
-    """Removes the folders of services that were killed: nobody holds their locks."""
+def _remove_abandoned(folders: Sequence[Path]) -> list[int]:
+    """Removes the folders of services that were killed: nobody holds their locks. Returns their jobs."""
+    job_ids = []
     for folder in folders:
         with suppress(OSError), folder_lock(folder, wait=False) as is_locked:
             if is_locked:
+                with suppress(OSError, ValueError):
+                    job_ids.append(int((folder / JOB_FILE).read_text()))
                 shutil.rmtree(folder, ignore_errors=True)
+    return job_ids

@@ -65,6 +65,12 @@ def finish_job(
     _change(connection, job_id, progress, state=state, finished_at=now, **failure_columns(failure))
 
 
+def interrupt_jobs(connection: Connection, job_ids: Sequence[int]) -> None:
+    """States that the service of running jobs has ended."""
+    running = update(jobs).where(table.id.in_(job_ids), table.state == "running")
+    connection.execute(running.values(state="failed", finished_at=table.alive_at))
+
+
 def _change(connection: Connection, job_id: int, progress: AnswerPart, **values: Any) -> bool:
     """Changes a running job; returns whether there is one."""
     running = update(jobs).where(table.id == job_id, table.state == "running")
@@ -116,9 +122,10 @@ def _select(kind: JobKind[Any], data_set_id: int, now: datetime) -> Select[Any]:
 
 
 def _make_answer(kind: JobKind[A], row: RowMapping) -> A:
-    state, finished_at, failure = row["state"], row["finished_at"], read_failure(row)
+    state, finished_at = row["state"], row["finished_at"]
     if state == "running" and not row["is_running"]:
-        state, finished_at, failure = "failed", row["alive_at"], kind.interrupted
+        state, finished_at = "failed", row["alive_at"]
+    failure = read_failure(row) or (kind.interrupted if state == "failed" else None)
     return kind.answer(
         **json.loads(row["progress"]),
         **{name: row[name] for name in ("id", "started_at", "started_by")},

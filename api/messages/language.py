@@ -11,7 +11,7 @@ from functools import cache
 from zoneinfo import ZoneInfo
 
 from babel import Locale
-from babel.dates import format_date, format_time
+from babel.dates import format_date, format_time, get_timezone_gmt
 from babel.numbers import format_decimal
 
 from api.messages.catalogues import DEFAULT, Catalogue, read_catalogues
@@ -40,9 +40,16 @@ class Language:
         return form.format(**{"count": self.count(count), **values})
 
     def time(self, moment: datetime, zone: ZoneInfo) -> str:
-        """Returns a time in a zone, to the minute."""
+        """Returns a time in a zone, to the minute, with its `repeated_offset`."""
         local = moment.astimezone(zone)
-        return f"{self.date(local)} {format_time(local, 'short', zone, self.locale)}"
+        time = f"{self.date(local)} {format_time(local, 'short', zone, self.locale)}"
+        return f"{time} {self.repeated_offset(local)}".rstrip()
+
+    def repeated_offset(self, local: datetime) -> str:
+        """Returns the offset of a time that occurs twice, as clocks go back, such as GMT+02:00; else ""."""
+        if local.replace(fold=0).utcoffset() == local.replace(fold=1).utcoffset():
+            return ""
+        return get_timezone_gmt(local, "long", self.locale)
 
     @property
     def excel_time(self) -> str:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, AwareDatetime, Field
 
 from api.errors import RequestError
 from api.http.components import component
-from api.http.number_text import DECIMAL_NUMBER, ISO_TIME, MAX_ID, MAX_PAGE_SIZE, WHOLE_NUMBER
+from api.http.number_text import DECIMAL_NUMBER, ISO_TIME, MAX_ID, MAX_PAGE_SIZE, OFFSET_PLUS, WHOLE_NUMBER
 from api.http.request_params import Name
 from api.messages.catalogues import DEFAULT, read_catalogues
 from api.messages.language import Language, find_language
@@ -35,6 +35,7 @@ FIRST_DAY, LAST_DAY = date(1970, 1, 2), date(2999, 12, 30)
 Timestamp = Annotated[
     AwareDatetime | None,
     ISO_TIME,
+    OFFSET_PLUS,
     Query(
         description="ISO 8601 with a zone",
         ge=datetime.combine(FIRST_DAY, time(), UTC),

@@ -2,7 +2,9 @@
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import cache
 from typing import Any
 
 import xlsxwriter  # type: ignore[import-untyped]
@@ -17,6 +19,8 @@ from segdec.runtime.identifiers import NOT_INSPECTED
 
 ROWS = 500
 """Rows per query."""
+TIME_WIDTH = 30
+"""Characters of a column of times."""
 MAX_ROWS = 1_000_000
 """Inspections in a file, the newest ones: a sheet has 1,048,576 rows."""
 COLUMNS = [
@@ -51,7 +55,7 @@ def write_excel(content: ReportContent, engine: Engine) -> bytes:
 
 def _write(book: Any, content: ReportContent, engine: Engine) -> None:
     bold = book.add_format({"bold": True})
-    time = book.add_format({"num_format": content.request.language.excel_time})
+    time_format = _time_formats(book, content.request.language)
     translate = content.request.language.translate
     title = (content.request.title,)
     lines = [
@@ -64,18 +68,30 @@ def _write(book: Any, content: ReportContent, engine: Engine) -> None:
     ]
     _fill(book.add_worksheet(translate("Summary")), lines, bold, (24, 40, 14, 40, 70))
     sheet = book.add_worksheet(translate("Defect rate"))
-    _fill(sheet, [rate_titles(content)], bold, (20, 12, 12, 12))
+    _fill(sheet, [rate_titles(content)], bold, (TIME_WIDTH, 12, 12, 12))
     share = book.add_format({"num_format": "0.00 %"})
     for number, (begin, inspected, defective) in enumerate(content.rates, 1):
-        sheet.write_datetime(number, 0, begin.astimezone(content.request.zone), time)
+        local = begin.astimezone(content.request.zone)
+        sheet.write_datetime(number, 0, local, time_format(local))
         sheet.write_row(number, 1, (inspected, defective))
         sheet.write_number(number, 3, defective / inspected, share)
     sheet = book.add_worksheet(translate("Inspections"))
-    sheet.set_column(1, 1, 20, time)
+    sheet.set_column(1, 1, TIME_WIDTH)
     sheet.freeze_panes(1, 0)
     _fill(sheet, [_inspection_titles(content.request.language)], bold, ())
     for number, values in enumerate(_inspections(engine, content), 1):
         sheet.write_row(number, 0, values)
+        sheet.write_datetime(number, 1, values[1], time_format(values[1]))
+
+
+def _time_formats(book: Any, language: Language) -> Callable[[datetime], Any]:
+    """Returns a function from a local time to its cell's format, which contains its `repeated_offset`."""
+
+    @cache
+    def add(offset: str) -> Any:
+        return book.add_format({"num_format": language.excel_time + (offset and f' "{offset}"')})
+
+    return lambda local: add(language.repeated_offset(local))
 
 
 def _fill(sheet: Any, lines: Iterable[Sequence[str]], first: Any, widths: Sequence[int]) -> None:
@@ -95,7 +111,7 @@ def _inspection_titles(language: Language) -> list[str]:
     ]
 
 
-def _inspections(engine: Engine, content: ReportContent) -> Iterator[Sequence[object]]:
+def _inspections(engine: Engine, content: ReportContent) -> Iterator[Sequence[Any]]:
     filters, language = content.request.filters, content.request.language
     written = 0
     for rows in inspection_pages(engine, filters, COLUMNS, ROWS):

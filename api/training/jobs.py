@@ -17,6 +17,7 @@ from api.training.schemas import NewTrainingJob
 from api.training.tables import deleted_model_versions, training_jobs
 from segdec.config import GOOD
 from segdec.encoders import ENCODERS
+from segdec.runtime.identifiers import is_reserved_folder
 from segdec.runtime.suggestions import nearest_name
 from segdec.training_schemas import JobSettings
 
@@ -34,6 +35,11 @@ DEFAULT_MINUTES, ALL_STEPS_MINUTES = 30.0, 720.0
 """Time limits without one in the order; the second for trainings that take all steps."""
 
 
+def is_model_name(name: str) -> bool:
+    """Returns whether the model of a job may have this name."""
+    return MODEL_NAME.fullmatch(name) is not None and not is_reserved_folder(name)
+
+
 def create_job(
     connection: Connection, new: NewTrainingJob, used: Collection[str], who: str, now: datetime
 ) -> int:
@@ -45,11 +51,12 @@ def create_job(
         RequestError: 404 if the data set, its version or the earlier job does not exist, 400 if the name, the
             encoder or a class is invalid.
     """
-    if not MODEL_NAME.fullmatch(new.model):
+    if not is_model_name(new.model):
         detail = (
-            f"The name of the model is {new.model[:80]!r}. Expected A-Z, a-z, 0-9, '_', '-' and '.', for "
+            f"The name of the model is {new.model[:80]!r}. Expected A-Z, a-z, 0-9, '_', '-' and '.', not the "
+            "name of a file or a device such as 'aliases.json' and 'NUL', for example 'brackets'."
         )
-        raise RequestError(400, "bad_model_name", f"{detail}example 'brackets'.")
+        raise RequestError(400, "bad_model_name", detail)
     version = find_version(connection, new.data_set, new.data_set_version)
     settings = _complete_settings(connection, new)
     _check_settings(settings, classes_of(version))

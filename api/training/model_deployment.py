@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -43,21 +43,22 @@ async def deploy_model(
         detail = f"{folder} exists already. Is the model in use? Delete the folder, or order a new training."
         raise RequestError(409, "version_exists", detail)
     is_new_name = not service.models.versions(row["model"])
-    with _explained_errors(folder):
-        if not is_new_name:
-            await asyncio.to_thread(_keep_stable, service, row["model"], folder.parent)
-        if not is_written:
-            await write_model(training, row, folder)
-    try:
-        if is_written:
-            await asyncio.to_thread(check_model, folder, row)
-        if is_new_name:
-            answer = await service.reload(row["model"], caller)
-        else:
-            answer = await service.change_model(row["model"], set_candidate(row["version"]), caller)
-    except BaseException:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-        raise
+    with _without_empty_folder(folder.parent):
+        with _explained_errors(folder):
+            if not is_new_name:
+                await asyncio.to_thread(_keep_stable, service, row["model"], folder.parent)
+            if not is_written:
+                await write_model(training, row, folder)
+        try:
+            if is_written:
+                await asyncio.to_thread(check_model, folder, row)
+            if is_new_name:
+                answer = await service.reload(row["model"], caller)
+            else:
+                answer = await service.change_model(row["model"], set_candidate(row["version"]), caller)
+        except BaseException:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            raise
     await training.write(_note_use, job_id, row, who, is_new_name, datetime.now(UTC))
     return answer
 
@@ -79,6 +80,16 @@ async def _is_written(training: TrainingStore, job_id: int, folder: Path) -> boo
     if not (folder / MANIFEST).is_file():
         return False
     return await asyncio.to_thread(manifest_sha256, folder) == await find_model_digest(training, job_id)
+
+
+@contextmanager
+def _without_empty_folder(folder: Path) -> Iterator[None]:
+    """Removes the folder of a model at the end if no version has been written."""
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # it has a version
+            folder.rmdir()
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from api.training.proposal_orders import show_training
 from api.training.proposing_models import choose_model, list_choices
 from api.training.schemas import AskedProposals, ProposalTraining
 from api.training.training_params import TrainingDep
-from segdec.training_schemas import MAX_MINUTES
+from segdec.training_schemas import MAX_MINUTES, MIN_MINUTES
 
 router = APIRouter(prefix="/v1/data-sets/{data_set_id}", tags=["data sets"])
 DEFAULT_MINUTES = 2.0
@@ -43,7 +43,12 @@ class AskedTraining(SentModel):
     """A training for proposals."""
 
     minutes: float = Field(
-        DEFAULT_MINUTES, gt=0, le=MAX_MINUTES, allow_inf_nan=False, strict=True, description="its time limit"
+        DEFAULT_MINUTES,
+        ge=MIN_MINUTES,
+        le=MAX_MINUTES,
+        allow_inf_nan=False,
+        strict=True,
+        description="its time limit",
     )
 
 

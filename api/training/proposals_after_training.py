@@ -16,6 +16,7 @@ from api.data_sets.versions import create_version, take_snapshot
 from api.errors import RequestError
 from api.inspecting.service import InspectionService
 from api.messages.causes import Cause, Failure, failure_columns
+from api.training.jobs import is_model_name
 from api.training.proposal_orders import change_order, check_labels, create_order, find_newest_model, list_due
 from api.training.proposing_models import choose_model
 from api.training.schemas import AskedProposals, NewTrainingJob
@@ -59,7 +60,8 @@ def _name_model(connection: Connection, data_set_id: int) -> str:
     """Returns the name of the model: that of the data set's last training, else one made from its name."""
     name = find_data_set(connection, data_set_id)["name"]
     made = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")[:MAX_NAME].strip("_")
-    return find_newest_model(connection, data_set_id) or made or "parts"
+    names = find_newest_model(connection, data_set_id) or made, made
+    return next(filter(is_model_name, names), "parts")
 
 
 class ProposalsAfterTraining:

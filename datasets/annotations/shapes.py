@@ -113,9 +113,8 @@ class Polygon:
     def fill(self, mask: NDArray[np.uint8]) -> None:
         left, top, right, bottom = self.extent
         columns, rows = touched_pixels(left, right, mask.shape[1]), touched_pixels(top, bottom, mask.shape[0])
-        corners = np.array(self.points) - (columns.start + 0.5, rows.start + 0.5)  # centres become integers
         part = mask[rows, columns]
-        inside = fill_polygon(corners, *part.shape)
+        inside = fill_polygon([np.array(self.points) - (columns.start, rows.start)], *part.shape)
         if inside.any():
             part[inside] = 255
         else:

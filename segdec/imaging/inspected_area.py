@@ -87,8 +87,7 @@ def draw_area(
         return None
 
     def fill(polygon: Polygon) -> NDArray[np.bool_]:
-        corners = np.array(polygon) * (width, height) - 0.5  # pixel centres become integers
-        return fill_polygon(corners, height, width)
+        return fill_polygon([np.array(polygon) * (width, height)], height, width)
 
     inside = np.full((height, width), not regions)
     for polygon in regions:

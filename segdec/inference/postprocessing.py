@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from segdec.config import Calibration, ModelConfig
 from segdec.errors import ConfigError, SegdecError
+from segdec.imaging.polygons import Ring, trace_outlines
 from segdec.inference.preprocessing import cell_area, prepare_area, restore_mask
 from segdec.inference.region_classes import assign_classes, max_class_scores
 from segdec.runtime.identifiers import REVIEW
@@ -25,15 +26,17 @@ class Region:
         bbox: x and y of the upper left corner, width, height.
         area_px: Number of defect pixels.
         score_max: Highest mask score inside.
-        polygon: Outer contour as (x, y) corners; holes are not in it.
+        polygon: Outline along the edges of its pixels as (x, y) corners; it encloses the holes, too.
         label: Class of the defect; None for a model with one mask for all classes.
+        holes: Outlines of the holes.
     """
 
     bbox: tuple[int, int, int, int]
     area_px: int
     score_max: float
-    polygon: tuple[tuple[int, int], ...]
+    polygon: Ring
     label: str | None = None
+    holes: tuple[Ring, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -222,6 +225,5 @@ def _region(
     window = np.s_[y : y + height, x : x + width]
     inside = (numbered[window] == number).view(np.uint8)
     score_max = cv2.minMaxLoc(scores[window], inside)[1]
-    contours, _ = cv2.findContours(inside, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE, offset=(x, y))
-    polygon = tuple(map(tuple, contours[0][:, 0].tolist()))
-    return Region((x, y, width, height), area_px, score_max, polygon)
+    [(polygon, holes)] = trace_outlines(inside, x, y)
+    return Region((x, y, width, height), area_px, score_max, polygon, holes=tuple(holes))

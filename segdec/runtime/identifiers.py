@@ -29,6 +29,13 @@ def is_reserved_class(name: str) -> bool:
     return name.lower() in {REVIEW, NOT_INSPECTED, UNSURE}
 
 
+def is_reserved_folder(name: str) -> bool:
+    """Returns whether a model must not have this name: its folder could not be made on every system, or would
+    look like a file of the folder of models.
+    """
+    return re.fullmatch(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*\.(json)?", name) is not None
+
+
 def check_identifier(text: str) -> str:
     """Returns `text`.
 

@@ -228,8 +228,8 @@ def _regions(scores: NDArray[np.float32], label: str | None = None) -> tuple[Reg
     if not len(rows):
         return ()
     left, top, right, bottom = (int(v) for v in (columns.min(), rows.min(), columns.max(), rows.max()))
-    polygon = ((left, top), (left, bottom), (right, bottom), (right, top))
-    box = (left, top, right - left + 1, bottom - top + 1)
+    box = (left, top, right + 1 - left, bottom + 1 - top)
+    polygon = ((left, top), (left, bottom + 1), (right + 1, bottom + 1), (right + 1, top))
     return (Region(bbox=box, area_px=len(rows), score_max=float(scores.max()), polygon=polygon, label=label),)
 
 

@@ -206,15 +206,15 @@ def test_png_filters_and_the_scale_of_scores(open_page):
 
 
 def test_regions_and_their_labels_are_those_of_the_service(open_page):
-    """Noise: lines of one pixel, regions that touch, holes and regions in them."""
-    noise = np.random.default_rng(0).normal(size=(2, 60, 70))
+    """Noise: lines of one pixel, regions that touch or cross, holes and regions in them."""
+    noise = np.random.default_rng(21).normal(size=(2, 60, 70))
     stored = np.clip(128 + 200 * cv2.GaussianBlur(noise[0], (0, 0), 0.8), 0, 255).astype(np.uint8)
     kinds = (1 + (cv2.GaussianBlur(noise[1], (0, 0), 1.5) > 0)).astype(np.uint8)
     names = ("good", "scratch", "stain")
     scores = stored.astype(np.float32) / 255
     mask = np.where(stored >= 128, np.uint8(255), np.uint8(0))
     labelled = [
-        {"bbox": region.bbox, "polygon": region.polygon, "label": names[kind]}
+        {"polygon": region.polygon, "holes": region.holes, "label": names[kind]}
         for kind in (1, 2)
         for region in find_regions(mask * (kinds == kind), scores)
     ]

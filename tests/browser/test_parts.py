@@ -255,6 +255,24 @@ def test_times_are_those_of_the_plant(visit, tmp_path):
         )
         hours = ["07-01T16:00", "11-01T17:00", "03-08T06:30", "03-08T07:30"]
         assert moments == [*(f"2026-{hour}:00.000Z" for hour in hours), None, None]
+        texts = page.evaluate(
+            """async (times) => {
+                const { timeText } = await import("/static/shared/plant_time.js");
+                const { Clock } = await import("/static/line/clock.js");
+                const clock = new Clock();
+                clock.setZone("America/New_York");
+                return times.map((time) => [timeText(time).split(", ")[1], clock.time(time)]);
+            }""",
+            [f"2026-{hour}:30:00Z" for hour in ("11-01T04", "11-01T05", "11-01T06", "11-01T07", "03-08T07")],
+        )
+        clocks = [
+            ("00:30", ""),
+            ("01:30", " GMT-04:00"),
+            ("01:30", " GMT-05:00"),
+            ("02:30", ""),
+            ("03:30", ""),
+        ]
+        assert texts == [[f"{clock}:00{offset}", f"{clock}{offset}"] for clock, offset in clocks]
         page.goto(f"{service.address}parts/{number}")
         expect(page.locator("#facts")).to_contain_text(f"{local:%H:%M:%S} (America/New_York)")
 

@@ -22,6 +22,7 @@ from segdec.errors import ConfigError, RunError, SegdecError
 from segdec.process_memory import memory_limit
 from segdec.runtime.cli import EXIT_INTERRUPTED
 from segdec.runtime.files import write_text_atomic
+from segdec.training_schemas import MAX_MINUTES, MIN_MINUTES
 from training.config import ExperimentConfig
 from training.data.run_data import open_check_cache
 from training.distribution.cluster import Cluster
@@ -107,8 +108,6 @@ from training.run_name import check_run_name, make_run_name
 from training.trainer import Trainer
 
 clock: Callable[[], float] = time.monotonic
-
-MAX_MINUTES = 60 * 24 * 31
 
 ALL_STEPS_MINUTES = 720.0
 """Time limit of a training that takes all steps, if none is given: more than machines need."""
@@ -359,13 +358,18 @@ def _train(trainer: Trainer, options: FitOptions) -> RunInterruptedError | None:
 # === Choice ===
 
 
+def check_minutes(minutes: float) -> None:
+    """Raises a ConfigError for a time limit that no training can have."""
+    if not MIN_MINUTES <= minutes <= MAX_MINUTES:
+        raise ConfigError(
+            f"--minutes {minutes:g}. Expected a time limit in minutes, from {MIN_MINUTES} to {MAX_MINUTES} "
+            "(31 days); fewer than three give a poor model."
+        )
+
+
 def _targets(options: FitOptions) -> tuple[str, Path]:
     """Name of the run and folder of the model, checked."""
-    if not 0 < options.minutes <= MAX_MINUTES:
-        raise ConfigError(
-            f"--minutes {options.minutes:g}. Expected a time limit in minutes, above 0 and up to "
-            f"{MAX_MINUTES} (31 days); fewer than three give a poor model."
-        )
+    check_minutes(options.minutes)
     root = options.root.resolve()
     folder = root.stem if root.is_file() else root.name
     name = make_run_name(folder) if options.name is None else check_run_name(options.name)

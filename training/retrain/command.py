@@ -16,7 +16,7 @@ from datasets.reading_options import ReadingOptions
 from datasets.sample import Dataset
 from datasets.splitting import write_splits
 from segdec.artifact import ALIASES, MANIFEST, STABLE
-from segdec.errors import ConfigError, DatasetError, RunError
+from segdec.errors import DatasetError, RunError
 from segdec.runtime.cli import progress_bar
 from segdec.runtime.files import write_text_atomic
 from training.config import ExperimentConfig
@@ -33,7 +33,7 @@ from training.fit.cluster_member import (
     share_experiment,
     train_as_member,
 )
-from training.fit.command import MAX_MINUTES, clock, record_steps_taken
+from training.fit.command import check_minutes, clock, record_steps_taken
 from training.fit.forward_time import measure_forward
 from training.fit.time_control import TimeControl, planned_steps, reserved_s, validation_interval
 from training.formatting import format_line
@@ -145,8 +145,8 @@ def _experiment(
     parent: RunFolder, options: RetrainOptions, lineage: Lineage
 ) -> tuple[ExperimentConfig, bool]:
     """The experiment, and whether the same command has started its run already."""
-    if options.minutes is not None and not 0 < options.minutes <= MAX_MINUTES:
-        raise ConfigError(f"--minutes {options.minutes:g}. Expected a time limit in minutes, above 0.")
+    if options.minutes is not None:
+        check_minutes(options.minutes)
     experiment, runs = parent.experiment(), options.run.parent
     derived = f"{experiment.name.removesuffix(f'_{lineage.parent.version}')}_{lineage.version}"
     name = make_run_name(derived) if options.name is None else check_run_name(options.name)

@@ -1,6 +1,7 @@
 // Times and durations by the clock of the service; the clock of the screen may be wrong.
 
 import { LOCALE } from "../shared/language.js";
+import { repeatedOffset } from "../shared/time_zone.js";
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
@@ -36,6 +37,7 @@ export class Clock {
 
   setZone(zone) {
     this.zone = zone;
+    this.offsetText = repeatedOffset(zone);
     const format = (options) => new Intl.DateTimeFormat(LOCALE, { timeZone: zone, hourCycle: "h23", ...options });
     this.minutes = format({ hour: "2-digit", minute: "2-digit" });
     this.seconds = format({ hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -52,11 +54,11 @@ export class Clock {
 
   /** A time of the day, as 14:05. */
   time(at) {
-    return this.minutes.format(new Date(at));
+    return this.minutes.format(new Date(at)) + this.offsetText(at);
   }
 
   /** A time of the day, as 14:05:30. */
   timeWithSeconds(at) {
-    return this.seconds.format(new Date(at));
+    return this.seconds.format(new Date(at)) + this.offsetText(at);
   }
 }

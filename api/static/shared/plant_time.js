@@ -1,15 +1,18 @@
 // Times in the time zone of the plant, which the service writes into its pages.
 
 import { LOCALE } from "./language.js";
+import { repeatedOffset, zoneOffset } from "./time_zone.js";
 
 /** The plant's time zone; that of the browser if the service keeps no record. */
 export const ZONE = document.getElementById("zone")?.dataset.zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
 
+const offsetAt = zoneOffset(ZONE);
+const offsetText = repeatedOffset(ZONE);
 const moments = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "medium", timeZone: ZONE });
 
 /** A time in the plant's time zone. */
 export function timeText(moment) {
-  return moments.format(new Date(moment));
+  return moments.format(new Date(moment)) + offsetText(moment);
 }
 
 /** The same with the name of the zone, for a text that is read elsewhere. */
@@ -27,15 +30,6 @@ export function momentOf(localTime) {
 
 /** The moment at which the present day began at the plant, as ISO 8601. */
 export function beginOfToday() {
-  return momentOf(`${localTimeOf(Date.now()).slice(0, 10)}T00:00`);
-}
-
-/** How far the clock of the plant is ahead of UTC, ms. */
-function offsetAt(moment) {
-  return Date.parse(`${localTimeOf(moment)}Z`) - Math.floor(moment / 1000) * 1000;
-}
-
-/** Date and time at the plant, as 2026-01-31T14:05:30. */
-function localTimeOf(moment) {
-  return new Date(moment).toLocaleString("sv", { timeZone: ZONE }).replace(" ", "T"); // Swedish dates are ISO 8601
+  const now = Date.now();
+  return momentOf(`${new Date(now + offsetAt(now)).toISOString().slice(0, 10)}T00:00`);
 }

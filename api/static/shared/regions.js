@@ -1,7 +1,7 @@
 // Mask scores → mask, connected regions and their outlines.
 
 /** The lowest stored value (score × 255, rounded) that reaches `threshold`. */
-export function thresholdLevel(threshold) {
+function thresholdLevel(threshold) {
   return Math.ceil(threshold * 255 - 1e-9);
 }
 

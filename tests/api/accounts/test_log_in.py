@@ -171,6 +171,8 @@ def test_users_are_managed(browser):
     assert anna.code("DELETE", "/v1/users/bob") == (200, None)
     assert bob.code("GET", RECORDS) == (401, "not_logged_in")
     assert anna.code("DELETE", "/v1/users/bob") == (404, "user_not_found")
+    for change in ({}, {"role": "quality"}, {"password": OTHER}):
+        assert anna.code("PUT", "/v1/users/bob", change) == (404, "user_not_found")
     assert anna.code("DELETE", "/v1/users/anna") == (200, None)  # the last one: nobody has to log in
     assert browser.code("GET", RECORDS) == (200, None)
 

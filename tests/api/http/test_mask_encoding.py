@@ -29,16 +29,16 @@ def test_run_lengths_are_those_of_coco(client, part):
     assert np.array_equal(coco.decode(mask["data"]) * 255, DEFECT)
 
 
-def test_polygons_are_contours_with_their_holes(client):
+def test_polygons_are_outlines_with_their_holes(client):
     image = np.full((24, 40, 1), 40, np.uint8)
     image[4:13, 10:19] = 204  # a ring with a good pixel in its middle, and a dot
     image[8, 14] = 40
     image[20, 30] = 204
     mask = ask(client, encode_png(image), "mask=polygon").json()["mask"]
-    found = sorted(mask["data"], key=lambda polygon: len(polygon["outer"]), reverse=True)
-    assert found[0]["outer"] == [[10, 4], [10, 12], [18, 12], [18, 4]]
-    assert sorted(found[0]["holes"][0]) == [[13, 8], [14, 7], [14, 9], [15, 8]]
-    assert found[1] == {"outer": [[30, 20]], "holes": []}
+    found = sorted(mask["data"], key=lambda polygon: len(polygon["holes"]), reverse=True)
+    assert found[0]["outer"] == [[10, 4], [10, 13], [19, 13], [19, 4]]
+    assert sorted(found[0]["holes"][0]) == [[14, 8], [14, 9], [15, 8], [15, 9]]
+    assert found[1] == {"outer": [[30, 20], [30, 21], [31, 21], [31, 20]], "holes": []}
 
 
 def test_classes_are_values_and_run_lengths(client, predictor, part):

@@ -44,6 +44,23 @@ def test_numbers_are_not_times(recorded, text):
 
 
 @pytest.mark.parametrize(
+    "time", ["2026-11-25T06:00:00+01:00", "2026-11-25T06:00+0100", "2026-11-25 06:00:00.5+01:00"]
+)
+def test_plus_of_an_offset_may_arrive_as_a_space(recorded, time):
+    path = "/v1/review/statistics?since={0}&until={0}"
+    expected = recorded.get(path.format(quote(time))).json()
+    assert expected["since"].startswith("2026-11-25T06:00:00")
+    assert recorded.get(path.format(time)).json() == expected
+
+
+@pytest.mark.parametrize(
+    "time", ["2026-11-25 01:00", "2026-11-25T06:00 99:00", "2026-11-25T06:00 x", "2026-11-25T06:00:00  01:00"]
+)
+def test_another_space_in_a_time_is_rejected(recorded, time):
+    assert problem(recorded.get(f"/v1/records?since={quote(time)}")) == (400, "bad_parameter")
+
+
+@pytest.mark.parametrize(
     ("value", "status"),
     [
         *[(value, 409) for value in ('"0"', 'W/"0"', '"7", "0"', '"a,b" ,W/"0"', "*")],  # there is no review

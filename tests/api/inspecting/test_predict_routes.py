@@ -42,8 +42,9 @@ def test_answer_holds_every_field_of_the_schema(client, part):
                 "bbox": [10, 8, 6, 4],
                 "area_px": 24,
                 "score_max": pytest.approx(0.8),
-                "polygon": [[10, 8], [10, 11], [15, 11], [15, 8]],
+                "polygon": [[10, 8], [10, 12], [16, 12], [16, 8]],
                 "label": None,
+                "holes": [],
             }
         ],
         "batch_size": 1,
@@ -60,7 +61,7 @@ def test_answer_outlines_what_is_inspected(client, predictor, part):
     predictor.area[2:20, 4:30] = 255
     predictor.area[5:9, 6:10] = 0
     (outlined,) = post(client, part, "?mask=none").json()["inspected_area"]
-    assert outlined["outer"] == [[4, 2], [4, 19], [29, 19], [29, 2]]
+    assert outlined["outer"] == [[4, 2], [4, 20], [30, 20], [30, 2]]
     filled = fill_polygons([PolygonAnswer.model_validate(outlined)], 24, 40)
     np.testing.assert_array_equal(filled, predictor.area)
 

@@ -1,6 +1,7 @@
 """Jobs run one after the other, state their end, and leave no files."""
 
 import asyncio
+import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -154,6 +155,26 @@ def test_progress_is_stored_while_a_job_runs(jobs, monkeypatch):
 
     jobs.run(work)
     assert jobs.shown() == [("done", 1, None)]
+
+
+def test_jobs_of_a_killed_service_are_interrupted_when_the_next_one_starts(jobs):
+    """The folder of a killed service stays, without its lock; that of another service is locked."""
+
+    async def start_and_restart():
+        stopped = asyncio.Event()
+        for _ in range(2):
+            await jobs.start(stopped.wait)
+        killed, running = sorted(jobs.folder.iterdir(), key=lambda folder: int((folder / "job").read_text()))
+        shutil.copytree(killed, jobs.folder / "copy")
+        killed.rename(jobs.folder.parent / "away")
+        await JobRunner(jobs.record, jobs.folder, retry_after_s=1).end_abandoned()
+        assert list(jobs.folder.iterdir()) == [running]
+        assert jobs.shown() == [("failed", 0, TRIAL.interrupted.text), ("running", 0, None)]
+        stopped.set()
+        await jobs.wait()
+
+    asyncio.run(start_and_restart())
+    assert jobs.shown() == [("failed", 0, TRIAL.interrupted.text), ("done", 1, None)]
 
 
 def test_folders_of_killed_services_are_removed(jobs):

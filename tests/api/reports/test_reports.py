@@ -130,6 +130,46 @@ def test_reports_are_files(engine, monkeypatch):
     assert len(read(engine, "day").defects) == 1
 
 
+def styles(file):
+    """The formats of the cells of the sheets of rates and of inspections, by position."""
+    with zipfile.ZipFile(io.BytesIO(file)) as book:
+        root = ElementTree.fromstring(book.read("xl/styles.xml"))
+        texts = {
+            node.get("numFmtId"): node.get("formatCode")
+            for node in root.iter()
+            if "formatCode" in node.attrib
+        }
+        of_cells = next(node for node in root if node.tag.endswith("}cellXfs"))
+        formats = [texts.get(node.get("numFmtId")) for node in of_cells]
+        sheets = [ElementTree.fromstring(book.read(f"xl/worksheets/sheet{number}.xml")) for number in (2, 3)]
+    cells = [
+        {node.get("r"): node.get("s") for node in sheet.iter() if node.tag.endswith("}c")} for sheet in sheets
+    ]
+    return [{place: formats[int(style or 0)] for place, style in sheet.items()} for sheet in cells]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_an_hour_that_the_clock_repeats_has_its_offset(engine):
+    """In Berlin, 3:00 becomes 2:00 on 25 October 2026; on 29 March, 2:00 becomes 3:00."""
+    autumn, spring = (datetime(2026, month, day, tzinfo=UTC) for month, day in ((10, 25), (3, 29)))
+    hours = [day + timedelta(hours=hour) for day in (autumn, spring) for hour in (-1, 0, 1, 2)]
+    stock(engine, [make_row(number, inspected_at=hour) for number, hour in enumerate(hours, 1)])
+    repeated = read(engine, "day", autumn)
+    assert [row[0] for row in report_text.rate_rows(repeated)] == [
+        "25 Oct 2026 01:00",
+        "25 Oct 2026 02:00 GMT+02:00",
+        "25 Oct 2026 02:00 GMT+01:00",
+        "25 Oct 2026 03:00",
+    ]
+    skipped = [row[0] for row in report_text.rate_rows(read(engine, "day", spring))]
+    assert skipped == [f"29 Mar 2026 {hour}:00" for hour in ("00", "01", "03", "04")]
+    rates, inspections = styles(write_excel(repeated, engine))
+    usual = "d mmm yyyy hh:mm:ss"
+    expected = [usual, f'{usual} "GMT+02:00"', f'{usual} "GMT+01:00"', usual]
+    assert [rates[f"A{row}"] for row in (2, 3, 4, 5)] == expected
+    assert [inspections[f"B{row}"] for row in (5, 4, 3, 2)] == expected
+
+
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_a_german_report(engine):
     fill(engine)

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from api.training.training_store import FOLDER
 from tests.api.conftest import problem
 from tests.api.training.training_service import JOBS, TrainingService
 
@@ -79,6 +80,16 @@ def test_a_model_that_cannot_be_served_changes_nothing(service, models, make_mod
     assert sorted(path.name for path in (models / "parts").iterdir()) == ["1", "aliases.json"]
     assert aliases(service) == {("parts", "1"): ["stable"]}
     assert service.show(job_id)["used"] is None
+
+
+@pytest.mark.parametrize("fault", ["damaged", "lost"])
+def test_a_new_name_that_cannot_be_served_leaves_no_folder(service, models, make_model, tmp_path, fault):
+    job_id = service.finish_job("brackets", make_model("brackets", "1"), damage=fault == "damaged")
+    if fault == "lost":
+        shutil.rmtree(tmp_path / "record" / FOLDER)
+    expected = {"damaged": (422, "unusable_model"), "lost": (404, "file_lost")}
+    assert problem(service.post(f"{JOBS}/{job_id}/use")) == expected[fault]
+    assert [path.name for path in models.iterdir()] == ["parts"]
 
 
 def test_a_single_model_has_no_place_for_others(tmp_path, make_model):

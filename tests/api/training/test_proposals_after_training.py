@@ -196,7 +196,7 @@ def test_hostile_and_useless_orders_start_nothing(make_service):
         answer = service.post(path, json={})
         assert problem(answer) == (409, "too_few_labels")
         assert "1 good and 2 defective parts for training have a label" in answer.json()["detail"]
-        for minutes in (0, -1, 1e9, "2 min", [2], True):
+        for minutes in (0, -1, 1e-300, 1e9, "2 min", [2], True):
             assert service.post(path, json={"minutes": minutes}).status_code == 400, minutes
         body = b'{"minutes": NaN}'
         sent = service.post(path, content=body, headers={"Content-Type": "application/json"})

@@ -9,6 +9,7 @@ from datasets.layouts.folder import index
 from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.reading_options import ReadingOptions
+from segdec.inference.postprocessing import find_regions
 from tests.datasets.layouts.contents import block, check_dropped, check_problems, described, marked
 
 SIZE = {"imageHeight": 12, "imageWidth": 20}  # of `write_picture`
@@ -49,6 +50,15 @@ def only(root):
     assert dataset.problems == ()
     (item,) = (item for item in dataset.items if item.label)
     return item
+
+
+def test_polygons_of_an_answer_give_back_its_mask(annotate, tmp_path):
+    mask = np.zeros((12, 20), np.uint8)
+    mask[3, 4] = mask[0, 7:] = mask[:, 19] = 255  # a pixel, and lines along the border
+    mask[range(5, 12), range(2, 9)] = mask[8:11, 12:15] = 255  # a diagonal, a square
+    regions = find_regions(mask, mask / np.float32(255))
+    annotate("a", *(shape("dent", "polygon", *region.polygon) for region in regions))
+    np.testing.assert_array_equal(read(only(tmp_path)).mask, mask)
 
 
 @pytest.mark.parametrize(

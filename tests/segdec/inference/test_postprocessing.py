@@ -119,10 +119,10 @@ def test_regions_by_hand() -> None:
     diagonal, block = find_regions(*drawing())
     assert (block.bbox, block.area_px) == ((2, 1, 3, 2), 6)
     assert block.score_max == pytest.approx(0.85)
-    assert set(block.polygon) == {(2, 1), (4, 1), (4, 2), (2, 2)}
+    assert block.polygon == ((2, 1), (2, 3), (5, 3), (5, 1))
     assert (diagonal.bbox, diagonal.area_px) == ((7, 5, 2, 2), 2)
     assert diagonal.score_max == pytest.approx(0.9)
-    assert set(diagonal.polygon) == {(7, 5), (8, 6)}
+    assert diagonal.polygon == ((7, 5), (7, 6), (8, 6), (8, 7), (9, 7), (9, 6), (8, 6), (8, 5))
 
 
 def test_score_of_a_region_excludes_regions_inside_its_box() -> None:
@@ -135,7 +135,8 @@ def test_score_of_a_region_excludes_regions_inside_its_box() -> None:
     assert (inner.bbox, inner.area_px) == ((3, 3, 1, 1), 1)
     assert (ring.bbox, ring.area_px) == ((0, 0, 7, 7), 24)
     assert ring.score_max == pytest.approx(0.6)
-    assert set(ring.polygon) == {(0, 0), (6, 0), (6, 6), (0, 6)}
+    assert set(ring.polygon) == {(0, 0), (7, 0), (7, 7), (0, 7)}
+    assert [set(hole) for hole in ring.holes] == [{(1, 1), (6, 1), (6, 6), (1, 6)}]
 
 
 def calibrated_model(slope: float, intercept: float, review: float | None = None) -> ModelConfig:

@@ -375,7 +375,7 @@ class TestBadInput:
         with pytest.raises(ConfigError, match="'tiny parts' cannot name a run"):
             _targets(replace(options, name="tiny parts"))
 
-    @pytest.mark.parametrize("minutes", ["0", "nan"])
+    @pytest.mark.parametrize("minutes", ["0", "1e-300", "nan"])
     def test_no_time(self, capsys, tmp_path, toy_root, minutes):
         check_refused(capsys, tmp_path, toy_root, "--minutes", minutes, word="Expected a time limit in min")
 

@@ -126,6 +126,7 @@ def test_what_cannot_be_learnt_from_is_refused(run, model, write_reviewed, capsy
         (write_reviewed("other", label="hole"), (), "10 photographs have the label 'hole'"),
         (write_reviewed("none", 0), (), "has no entry"),
         (write_reviewed("some"), ("--minutes", "0"), "--minutes 0. Expected a time limit"),
+        (write_reviewed("little"), ("--minutes", "1e-300"), "--minutes 1e-300. Expected a time limit"),
         (write_reviewed("more"), ("--name", "../x"), "'../x' cannot name a run"),
     ):
         with pytest.raises(SystemExit) as refused:

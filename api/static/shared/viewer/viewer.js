@@ -136,11 +136,11 @@ function areaPath(runs) {
   return path;
 }
 
-/** A path of contours; they run through pixel centres. */
+/** A path of contours; they run along the edges of pixels. */
 function contourPath(polygons) {
   const path = new Path2D();
   for (const contour of polygons.flatMap(({ outer, holes }) => [outer, ...holes])) {
-    contour.forEach(([x, y], index) => path[index ? "lineTo" : "moveTo"](x + 0.5, y + 0.5));
+    contour.forEach(([x, y], index) => path[index ? "lineTo" : "moveTo"](x, y));
     path.closePath();
   }
   return path;
