@@ -13,8 +13,9 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from api.http.page_list import API, INSPECTION, LABEL, MODELS, PART, RECORD_PAGES, PageEntry
+from api.http.page_list import API, GROUPS, INSPECTION, LABEL, MODELS, PART, RECORD_PAGES, PageEntry
 from api.messages import catalogues
+from api.roles import RANKS, UserRole
 from api.service import Service
 from api.settings import Settings
 from segdec.encoders import COMPARED
@@ -100,7 +101,11 @@ def render(page: PageEntry, pages: Iterable[PageEntry], of_record: str = "") -> 
     """
     additions, _, body = (STATIC / page.folder / "index.html").read_text("utf-8").partition(BODY)
     head, _, controls = additions.partition(HEADER)
-    links = "".join(_link(other, here=other == page) for other in pages) + _language_select() + of_record
+    linked = set(pages)
+    groups = "".join(
+        _group(name, [other for other in group if other in linked], page) for name, group in GROUPS.items()
+    )
+    links = groups + _language_select() + of_record
     above = "../" * (page.path.count("/") - 1)
     base = f'<base href="{above}">' if above else ""
     template = Template((STATIC / "template.html").read_text("utf-8"))
@@ -118,10 +123,25 @@ def _language_select() -> str:
     return f'<select id="language" aria-label="Language" translate="no">{"".join(options)}</select>'
 
 
-def _link(page: PageEntry, *, here: bool) -> str:
+def _group(name: str, pages: list[PageEntry], present: PageEntry) -> str:
+    """Returns links to pages that belong together; users who need none of them do not see its name."""
+    if not pages:
+        return ""
+    roles = [page.role for page in pages if page.role]
+    needs = _needs(min(roles, key=RANKS.__getitem__) if len(roles) == len(pages) else None)
+    links = "".join(_link(page, present) for page in pages)
+    return f'<div role="group" aria-label="{name}"{needs}><span aria-hidden="true">{name}</span>{links}</div>'
+
+
+def _link(page: PageEntry, present: PageEntry) -> str:
     """Returns a relative link, which also works below the path prefix of a proxy."""
-    needs = f" data-needs={page.role}" if page.role else ""
-    return f'<a href=".{page.path}"{" aria-current=page" if here else ""}{needs}>{page.name}</a>'
+    current = "page" if page == present else "true" if page.path == present.parent else ""
+    here = f" aria-current={current}" if current else ""
+    return f'<a href=".{page.path}"{here}{_needs(page.role)}>{page.name}</a>'
+
+
+def _needs(role: UserRole | None) -> str:
+    return f" data-needs={role}" if role else ""
 
 
 def _folder(path: str, folder: Path) -> Mount:
