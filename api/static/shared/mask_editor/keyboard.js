@@ -1,5 +1,7 @@
 // Keyboard shortcuts. A held key acts once, so that it cannot label several photographs.
 
+import { showKeys } from "./key_list.js";
+
 const PAN_KEYS = { ArrowLeft: [80, 0], ArrowRight: [-80, 0], ArrowUp: [0, 80], ArrowDown: [0, -80] }; // with Shift
 
 /**
@@ -35,6 +37,7 @@ function editorKeys(editor, { undo, redo }) {
   return {
     z: undo,
     y: redo,
+    "?": showKeys,
     m: () => editor.toggleMask(),
     v: () => toolbar.choose("view"),
     Escape: () => toolbar.choose("view"),

@@ -1,6 +1,7 @@
 // The photograph with its mask, and the tools that edit it. A page has at most one.
 
 import { byId } from "../dom.js";
+import { showKeys } from "./key_list.js";
 import { MaskCanvas } from "./mask_canvas.js";
 import { PointerInput } from "./pointer_input.js";
 import { Toolbar } from "./toolbar.js";
@@ -15,6 +16,7 @@ export class MaskEditor {
       tool: () => this.toolbar.tool,
       redraw: () => this.canvas.draw(),
     });
+    byId("show-keys").addEventListener("click", showKeys);
     byId("mask-toggle").addEventListener("click", () => this.toggleMask());
     byId("opacity").addEventListener("input", ({ target }) => {
       this.canvas.opacity = target.valueAsNumber;
