@@ -1,6 +1,6 @@
 """The pages for people, and the API pages at `/docs`; they work without internet."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -13,7 +13,17 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from api.http.page_list import API, GROUPS, INSPECTION, LABEL, MODELS, PART, RECORD_PAGES, PageEntry
+from api.http.page_list import (
+    API,
+    GROUPS,
+    INSPECTION,
+    LABEL,
+    MODELS,
+    NOT_FOUND,
+    PART,
+    RECORD_PAGES,
+    PageEntry,
+)
 from api.messages import catalogues
 from api.roles import RANKS, UserRole
 from api.service import Service
@@ -79,6 +89,7 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
             served = [*pages, PART, LABEL]
         of_record = "" if settings.record == "off" else ZONE_AND_ACCOUNT
         routes += [_page(page, render(page, [*pages, API], of_record), settings) for page in served]
+        app.state.not_found_page = _not_found_page(render(NOT_FOUND, [*pages, API], of_record), settings)
         folders = ["shared", "vendor", *(page.folder for page in served)]
         routes += [_folder(f"/static/{name}", STATIC / name) for name in folders]
         routes.append(_folder("/static/languages", catalogues.FOLDER))
@@ -87,12 +98,28 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
 
 def _page(page: PageEntry, text: str, settings: Settings) -> Route:
     async def respond(request: Request) -> Response:
-        service: Service | None = request.app.state.service
-        # The zone can be changed.
-        current = settings if service is None else service.inspection.record_settings
-        return HTMLResponse(text.replace(ZONE, escape(current.record_zone)), headers=HEADERS)
+        return _answer(text, request, settings)
 
     return Route(page.path, respond, include_in_schema=False)
+
+
+def _not_found_page(text: str, settings: Settings) -> Callable[[Request], Response]:
+    """Returns a function that answers a request for an unknown address."""
+
+    def respond(request: Request) -> Response:
+        base = f'<base href="{"../" * (request.url.path.count("/") - 1)}">'
+        answer = _answer(text.replace("<title>", f"{base}<title>", 1), request, settings)
+        answer.status_code = 404
+        return answer
+
+    return respond
+
+
+def _answer(text: str, request: Request, settings: Settings) -> Response:
+    service: Service | None = request.app.state.service
+    # The zone can be changed.
+    current = settings if service is None else service.inspection.record_settings
+    return HTMLResponse(text.replace(ZONE, escape(current.record_zone)), headers=HEADERS)
 
 
 def render(page: PageEntry, pages: Iterable[PageEntry], of_record: str = "") -> str:

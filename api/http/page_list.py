@@ -32,6 +32,7 @@ TRAIN = PageEntry("/train", "Train", "train", "quality")
 MODELS = PageEntry("/models", "Models", "models", "quality")
 SETTINGS = PageEntry("/settings", "Settings", "settings", "engineer")
 CHANGES = PageEntry("/changes", "Changes", "changes", "quality")
+NOT_FOUND = PageEntry("", "Page not found", "not_found")
 API = PageEntry("/docs", "API", "docs", "engineer")
 GROUPS = {
     "Inspection": (INSPECTION, LINE),

@@ -46,6 +46,36 @@ def test_other_files_are_not_found(unchanged, path):
     assert answer.json()["code"] == "not_found"
 
 
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize(
+    ("path", "above"), [("/modles", ""), ("/parts/7/x", "../../"), ("/v1/modles", "../")]
+)
+def test_browsers_get_a_page_for_an_unknown_address(unchanged, path, above):
+    answer = unchanged.get(path, headers=BROWSER)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+    assert "unsafe" not in answer.headers["Content-Security-Policy"]
+    assert f'<base href="{above}">' in answer.text
+    assert '<a class="button primary" href="./">' in answer.text
+    assert path not in answer.text
+    assert 'segdec_problems_total{code="not_found"' in unchanged.get("/metrics").text
+
+
+@pytest.mark.parametrize(
+    ("method", "accept"),
+    [("GET", "*/*"), ("GET", "application/json, text/html"), ("POST", BROWSER["Accept"])],
+)
+def test_programs_get_a_problem_for_an_unknown_address(unchanged, method, accept):
+    answer = unchanged.request(method, "/modles", headers={"Accept": accept})
+    assert (answer.status_code, answer.headers["Content-Type"]) == (404, "application/problem+json")
+
+
+def test_a_service_without_pages_has_none_for_an_unknown_address(make_app, serve):
+    with serve(make_app(page=False)) as client:
+        assert client.get("/modles", headers=BROWSER).json()["code"] == "not_found"
+
+
 def test_page_can_be_switched_off(make_app, serve):
     with serve(make_app(page=False)) as client:
         assert [client.get(path).status_code for path in ("/", FILES[0], "/docs")] == [404, 404, 200]

@@ -91,3 +91,10 @@ def test_wide_windows_show_the_link_of_the_present_page(visit, address, path):
     page = visit(address, viewport=SIZES["large"]).open(path)
     expect(page.locator("#menu")).to_be_hidden()
     expect(page.locator("nav [aria-current]")).to_be_in_viewport(ratio=1)
+
+
+def test_an_unknown_address_has_a_page_with_a_link(visit, address):
+    page = visit(address, viewport=SIZES["phone"], locale="de").open("parts/1/nothing")
+    expect(page.get_by_role("heading", name="Unter dieser Adresse gibt es keine Seite")).to_be_visible()
+    page.get_by_role("link", name="Bilder prüfen").click()
+    expect(page).to_have_url(address)

@@ -59,7 +59,9 @@ def test_an_administrator_changes_settings_and_users(visit, service):
     user.open("changes")
     changes = page.locator("#changes li")
     expect(
-        changes.filter(has_text="anna changed the setting record_zone from UTC to Europe/Berlin.")
+        changes.filter(
+            has_text="anna changed the setting “Shifts and days: Time zone of the plant” from UTC to Europe/Berlin."
+        )
     ).to_have_count(1)
     expect(changes.filter(has_text="anna changed the role of eva from operator to quality.")).to_have_count(1)
 
