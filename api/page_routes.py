@@ -25,7 +25,7 @@ from api.http.page_list import (
     PageEntry,
 )
 from api.messages import catalogues
-from api.roles import RANKS, UserRole
+from api.roles import RANKS, Role
 from api.service import Service
 from api.settings import Settings
 from segdec.encoders import COMPARED
@@ -154,10 +154,11 @@ def _group(name: str, pages: list[PageEntry], present: PageEntry) -> str:
     """Returns links to pages that belong together; users who need none of them do not see its name."""
     if not pages:
         return ""
-    roles = [page.role for page in pages if page.role]
-    needs = _needs(min(roles, key=RANKS.__getitem__) if len(roles) == len(pages) else None)
+    roles: list[Role] = [page.role or "anyone" for page in pages]
+    lowest = min(roles, key=RANKS.__getitem__)
     links = "".join(_link(page, present) for page in pages)
-    return f'<div role="group" aria-label="{name}"{needs}><span aria-hidden="true">{name}</span>{links}</div>'
+    title = f'<span aria-hidden="true">{name}</span>'
+    return f'<div role="group" aria-label="{name}"{_needs(lowest)}>{title}{links}</div>'
 
 
 def _link(page: PageEntry, present: PageEntry) -> str:
@@ -167,8 +168,8 @@ def _link(page: PageEntry, present: PageEntry) -> str:
     return f'<a href=".{page.path}"{here}{_needs(page.role)}>{page.name}</a>'
 
 
-def _needs(role: UserRole | None) -> str:
-    return f" data-needs={role}" if role else ""
+def _needs(role: Role | None) -> str:
+    return f" data-needs={role}" if role not in (None, "anyone") else ""
 
 
 def _folder(path: str, folder: Path) -> Mount:
