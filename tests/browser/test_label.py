@@ -164,6 +164,46 @@ def test_a_thumbnail_is_shown_until_the_photograph_is_loaded(labels, open_page):
     expect(page.locator("#preview")).to_be_hidden()
 
 
+GREY = """() => {
+    const canvas = document.getElementById("picture");
+    return canvas.getContext("2d").getImageData(5, 5, 1, 1).data[0];
+}"""
+"""The brightness of a pixel near the left upper corner."""
+
+
+def test_brightness_and_contrast_change_what_is_shown_and_stay_for_the_next_photograph(labels, open_page):
+    labels.add(2)
+    page = open_page().page
+    shows(page, "0.png")
+    assert page.evaluate(GREY) == 40
+    page.get_by_role("button", name="Brightness and contrast").click()
+    page.get_by_label("Brightness", exact=True).fill("2")
+    assert page.evaluate(GREY) == 80
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    shows(page, "1.png")
+    assert page.evaluate(GREY) == 82
+    page.get_by_role("button", name="Brightness and contrast").click()
+    page.locator("#light [type=reset]").click()
+    page.wait_for_function(f"({GREY})() === 41")
+
+
+def test_the_view_zooms_to_the_mask(labels, open_page):
+    labels.add(1)
+    page = open_page().page
+    shows(page, "0.png")
+    page.keyboard.press("f")
+    expect(page.locator("#zoom-out")).to_be_disabled()  # nothing is marked
+    page.keyboard.press("x")
+    drag(page, (10.2, 8.2), (19.8, 13.8))
+    page.keyboard.press("f")
+    expect(page.locator("#zoom-out")).to_be_enabled()
+    page.keyboard.press("0")
+    expect(page.locator("#zoom-out")).to_be_disabled()
+    page.get_by_role("button", name="Zoom to the mask").click()
+    expect(page.locator("#zoom-out")).to_be_enabled()
+
+
 def test_the_question_mark_lists_the_keys_and_how_to_label(labels, open_page):
     labels.add(1)
     page = open_page(locale="de").page

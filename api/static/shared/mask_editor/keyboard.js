@@ -13,7 +13,7 @@ export function bindKeys(editor, actions, buttons) {
   // After a click of the mouse, Enter is the shortcut, not another click on the same button.
   document.addEventListener("click", ({ detail, target }) => detail && target.closest("button")?.blur());
   document.addEventListener("keydown", (event) => {
-    if (document.querySelector("dialog[open]")) return;
+    if (document.querySelector(":is(dialog[open], :popover-open)")) return;
     if (isTextInput(event)) return;
     const action = event.ctrlKey || event.metaKey ? withControl(event, shortcuts) : event.altKey ? null : plain(event);
     const again = event.repeat && event.target.closest?.(buttons); // Enter on a button
@@ -38,6 +38,7 @@ function editorKeys(editor, { undo, redo }) {
     z: undo,
     y: redo,
     "?": showKeys,
+    f: () => editor.canvas.showMarked(),
     m: () => editor.toggleMask(),
     v: () => toolbar.choose("view"),
     Escape: () => toolbar.choose("view"),

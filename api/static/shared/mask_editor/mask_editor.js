@@ -18,6 +18,9 @@ export class MaskEditor {
     });
     byId("show-keys").addEventListener("click", showKeys);
     byId("mask-toggle").addEventListener("click", () => this.toggleMask());
+    byId("zoom-mask").addEventListener("click", () => this.canvas.showMarked());
+    byId("light").addEventListener("input", () => this.#light());
+    byId("light").addEventListener("reset", () => setTimeout(() => this.#light())); // after the sliders are reset
     byId("opacity").addEventListener("input", ({ target }) => {
       this.canvas.opacity = target.valueAsNumber;
       this.canvas.draw();
@@ -54,6 +57,11 @@ export class MaskEditor {
     if (!polygon.corners.length) return false;
     polygon.close();
     return true;
+  }
+
+  #light() {
+    const { brightness, contrast } = byId("light").elements;
+    this.canvas.setLight(brightness.valueAsNumber, contrast.valueAsNumber);
   }
 
   #present() {

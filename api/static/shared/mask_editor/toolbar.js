@@ -17,7 +17,14 @@ const VIEW_TOOLS = `
     <button id="zoom-out" type="button" aria-label="Zoom out" aria-keyshortcuts="-">−</button>
     <button id="zoom-in" type="button" aria-label="Zoom in" aria-keyshortcuts="+">+</button>
     <button id="zoom-fit" type="button" aria-keyshortcuts="0"><kbd aria-hidden="true">0</kbd>Fit</button>
+    <button id="zoom-mask" type="button" aria-label="Zoom to the mask" aria-keyshortcuts="F"><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M4 9V4h5M15 4h5v5M20 15v5h-5M9 20H4v-5M9 12h6M12 9v6"/></svg></button>
   </div>
+  <button type="button" popovertarget="light" aria-label="Brightness and contrast">◐</button>
+  <form id="light" popover>
+    <label>Brightness<input name="brightness" type="range" min="0.2" max="4" step="0.1" value="1"></label>
+    <label>Contrast<input name="contrast" type="range" min="0.2" max="4" step="0.1" value="1"></label>
+    <button type="reset">Reset</button>
+  </form>
   <button id="show-keys" type="button" aria-label="Help and keys" aria-keyshortcuts="?">?</button>`;
 
 const TOOLS = `
