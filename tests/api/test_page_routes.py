@@ -50,7 +50,7 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,imag
 
 
 @pytest.mark.parametrize(
-    ("path", "above"), [("/modles", ""), ("/parts/7/x", "../../"), ("/v1/modles", "../")]
+    ("path", "above"), [("/nothing", ""), ("/parts/7/x", "../../"), ("/v1/nothing", "../")]
 )
 def test_browsers_get_a_page_for_an_unknown_address(unchanged, path, above):
     answer = unchanged.get(path, headers=BROWSER)
@@ -67,13 +67,13 @@ def test_browsers_get_a_page_for_an_unknown_address(unchanged, path, above):
     [("GET", "*/*"), ("GET", "application/json, text/html"), ("POST", BROWSER["Accept"])],
 )
 def test_programs_get_a_problem_for_an_unknown_address(unchanged, method, accept):
-    answer = unchanged.request(method, "/modles", headers={"Accept": accept})
+    answer = unchanged.request(method, "/nothing", headers={"Accept": accept})
     assert (answer.status_code, answer.headers["Content-Type"]) == (404, "application/problem+json")
 
 
 def test_a_service_without_pages_has_none_for_an_unknown_address(make_app, serve):
     with serve(make_app(page=False)) as client:
-        assert client.get("/modles", headers=BROWSER).json()["code"] == "not_found"
+        assert client.get("/nothing", headers=BROWSER).json()["code"] == "not_found"
 
 
 def test_page_can_be_switched_off(make_app, serve):
