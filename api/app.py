@@ -75,7 +75,7 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     )
     app.state.settings = settings
     app.state.predictor = predictor
-    app.state.service = app.state.components = None
+    app.state.service = app.state.components = app.state.not_found_page = None
     app.state.metrics = _make_metrics(app)
     app.state.keyring = Keyring.read(settings)
     app.state.access = AccessControl(settings, app.state.keyring, lambda: _record_of(app))

@@ -191,6 +191,8 @@ async def _answer_validation_error(request: Request, error: RequestValidationErr
 
 
 async def _answer_routing_error(request: Request, error: HTTPException) -> Response:
+    if error.status_code == 404 and (page := _page_for_people(request)) is not None:
+        return page
     access = getattr(request.app.state, "access", None)
     if access is not None and "app_root_path" not in request.scope:  # not below a folder of files
         try:
@@ -204,6 +206,17 @@ async def _answer_routing_error(request: Request, error: HTTPException) -> Respo
         detail = f"{request.url.path} needs a record, and none is kept. Start with --record required."
     code = HTTPStatus(error.status_code).name.lower()
     return ProblemResponse(request.state.request_id, error.status_code, code, detail, headers)
+
+
+def _page_for_people(request: Request) -> Response | None:
+    """Returns a page in place of problem+json, for browsers that open an unknown address."""
+    make_page = getattr(request.app.state, "not_found_page", None)  # other apps use these handlers too
+    accepted = request.headers.get("accept", "")
+    if make_page is None or request.method != "GET" or "text/html" not in accepted or "json" in accepted:
+        return None
+    page: Response = make_page(request)
+    request.state.problem = make_problem(request.state.request_id, 404, "not_found", "The page is unknown.")
+    return page
 
 
 def _needs_record(request: Request) -> bool:

@@ -1,6 +1,6 @@
 """The pages for people, and the API pages at `/docs`; they work without internet."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -13,8 +13,19 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from api.http.page_list import API, INSPECTION, LABEL, MODELS, PART, RECORD_PAGES, PageEntry
+from api.http.page_list import (
+    API,
+    GROUPS,
+    INSPECTION,
+    LABEL,
+    MODELS,
+    NOT_FOUND,
+    PART,
+    RECORD_PAGES,
+    PageEntry,
+)
 from api.messages import catalogues
+from api.roles import RANKS, Role
 from api.service import Service
 from api.settings import Settings
 from segdec.encoders import COMPARED
@@ -78,6 +89,7 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
             served = [*pages, PART, LABEL]
         of_record = "" if settings.record == "off" else ZONE_AND_ACCOUNT
         routes += [_page(page, render(page, [*pages, API], of_record), settings) for page in served]
+        app.state.not_found_page = _not_found_page(render(NOT_FOUND, [*pages, API], of_record), settings)
         folders = ["shared", "vendor", *(page.folder for page in served)]
         routes += [_folder(f"/static/{name}", STATIC / name) for name in folders]
         routes.append(_folder("/static/languages", catalogues.FOLDER))
@@ -86,12 +98,28 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
 
 def _page(page: PageEntry, text: str, settings: Settings) -> Route:
     async def respond(request: Request) -> Response:
-        service: Service | None = request.app.state.service
-        # The zone can be changed.
-        current = settings if service is None else service.inspection.record_settings
-        return HTMLResponse(text.replace(ZONE, escape(current.record_zone)), headers=HEADERS)
+        return _answer(text, request, settings)
 
     return Route(page.path, respond, include_in_schema=False)
+
+
+def _not_found_page(text: str, settings: Settings) -> Callable[[Request], Response]:
+    """Returns a function that answers a request for an unknown address."""
+
+    def respond(request: Request) -> Response:
+        base = f'<base href="{"../" * (request.url.path.count("/") - 1)}">'
+        answer = _answer(text.replace("<title>", f"{base}<title>", 1), request, settings)
+        answer.status_code = 404
+        return answer
+
+    return respond
+
+
+def _answer(text: str, request: Request, settings: Settings) -> Response:
+    service: Service | None = request.app.state.service
+    # The zone can be changed.
+    current = settings if service is None else service.inspection.record_settings
+    return HTMLResponse(text.replace(ZONE, escape(current.record_zone)), headers=HEADERS)
 
 
 def render(page: PageEntry, pages: Iterable[PageEntry], of_record: str = "") -> str:
@@ -100,7 +128,11 @@ def render(page: PageEntry, pages: Iterable[PageEntry], of_record: str = "") -> 
     """
     additions, _, body = (STATIC / page.folder / "index.html").read_text("utf-8").partition(BODY)
     head, _, controls = additions.partition(HEADER)
-    links = "".join(_link(other, here=other == page) for other in pages) + _language_select() + of_record
+    linked = set(pages)
+    groups = "".join(
+        _group(name, [other for other in group if other in linked], page) for name, group in GROUPS.items()
+    )
+    links = groups + _language_select() + of_record
     above = "../" * (page.path.count("/") - 1)
     base = f'<base href="{above}">' if above else ""
     template = Template((STATIC / "template.html").read_text("utf-8"))
@@ -118,10 +150,26 @@ def _language_select() -> str:
     return f'<select id="language" aria-label="Language" translate="no">{"".join(options)}</select>'
 
 
-def _link(page: PageEntry, *, here: bool) -> str:
+def _group(name: str, pages: list[PageEntry], present: PageEntry) -> str:
+    """Returns links to pages that belong together; users who need none of them do not see its name."""
+    if not pages:
+        return ""
+    roles: list[Role] = [page.role or "anyone" for page in pages]
+    lowest = min(roles, key=RANKS.__getitem__)
+    links = "".join(_link(page, present) for page in pages)
+    title = f'<span aria-hidden="true">{name}</span>'
+    return f'<div role="group" aria-label="{name}"{_needs(lowest)}>{title}{links}</div>'
+
+
+def _link(page: PageEntry, present: PageEntry) -> str:
     """Returns a relative link, which also works below the path prefix of a proxy."""
-    needs = f" data-needs={page.role}" if page.role else ""
-    return f'<a href=".{page.path}"{" aria-current=page" if here else ""}{needs}>{page.name}</a>'
+    current = "page" if page == present else "true" if page.path == present.parent else ""
+    here = f" aria-current={current}" if current else ""
+    return f'<a href=".{page.path}"{here}{_needs(page.role)}>{page.name}</a>'
+
+
+def _needs(role: Role | None) -> str:
+    return f" data-needs={role}" if role not in (None, "anyone") else ""
 
 
 def _folder(path: str, folder: Path) -> Mount:

@@ -29,6 +29,7 @@ PAGES = (
         page_list.SETTINGS,
     ),
     page_list.LABEL,
+    page_list.NOT_FOUND,
     page_list.TRAIN,
 )
 FUNCTIONS = {"translate": 1, "translateCount": 2, "translate_count": 2}

@@ -1,5 +1,6 @@
 """Each text of the pages and reports has a translation in each language; scripts show no other texts."""
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -16,6 +17,7 @@ from tests.api.page_texts import (
     SCRIPTS,
     computed_texts,
     english_texts,
+    name_of,
     texts_of_html,
     texts_of_module,
     texts_of_script,
@@ -110,6 +112,20 @@ def test_scripts_translate_the_texts_that_they_show(path):
     source = path.read_text("utf-8")
     assert list(untranslated(source)) == []
     assert computed_texts(source) == [], "functions that translate need literal texts"
+
+
+def test_each_kind_of_change_has_a_sentence():
+    made = {
+        call.args[2].value
+        for path in API.rglob("*.py")
+        if "add_audit_entry" in (source := path.read_text("utf-8"))
+        for call in ast.walk(ast.parse(source))
+        if isinstance(call, ast.Call) and name_of(call.func) == "add_audit_entry"
+        if isinstance(call.args[2], ast.Constant)
+    }
+    sentences = (API / "static/shared/change_text.js").read_text("utf-8")
+    assert len(made) > 20
+    assert [what for what in made if f'  "{what}": (' not in sentences] == []
 
 
 @pytest.mark.parametrize(

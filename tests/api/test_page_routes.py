@@ -46,28 +46,63 @@ def test_other_files_are_not_found(unchanged, path):
     assert answer.json()["code"] == "not_found"
 
 
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize(
+    ("path", "above"), [("/nothing", ""), ("/parts/7/x", "../../"), ("/v1/nothing", "../")]
+)
+def test_browsers_get_a_page_for_an_unknown_address(unchanged, path, above):
+    answer = unchanged.get(path, headers=BROWSER)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+    assert "unsafe" not in answer.headers["Content-Security-Policy"]
+    assert f'<base href="{above}">' in answer.text
+    assert '<a class="button primary" href="./">' in answer.text
+    assert path not in answer.text
+    assert 'segdec_problems_total{code="not_found"' in unchanged.get("/metrics").text
+
+
+@pytest.mark.parametrize(
+    ("method", "accept"),
+    [("GET", "*/*"), ("GET", "application/json, text/html"), ("POST", BROWSER["Accept"])],
+)
+def test_programs_get_a_problem_for_an_unknown_address(unchanged, method, accept):
+    answer = unchanged.request(method, "/nothing", headers={"Accept": accept})
+    assert (answer.status_code, answer.headers["Content-Type"]) == (404, "application/problem+json")
+
+
+def test_a_service_without_pages_has_none_for_an_unknown_address(make_app, serve):
+    with serve(make_app(page=False)) as client:
+        assert client.get("/nothing", headers=BROWSER).json()["code"] == "not_found"
+
+
 def test_page_can_be_switched_off(make_app, serve):
     with serve(make_app(page=False)) as client:
         assert [client.get(path).status_code for path in ("/", FILES[0], "/docs")] == [404, 404, 200]
 
 
-OF_RECORD = ["./line", "./review", "./parts", "./trends"]
+LINKS = {
+    "off": {"Inspection": ["./"], "Training": ["./models"], "Administration": ["./docs"]},
+    "required": {
+        "Inspection": ["./", "./line"],
+        "Quality": ["./review", "./parts", "./trends"],
+        "Training": ["./datasets", "./train", "./models"],
+        "Administration": ["./settings", "./changes", "./docs"],
+    },
+}
 
 
-@pytest.mark.parametrize(
-    ("record", "links"),
-    [
-        ("off", ["./", "./models", "./docs"]),
-        (
-            "required",
-            ["./", *OF_RECORD, "./datasets", "./train", "./models", "./settings", "./changes", "./docs"],
-        ),
-    ],
-)
+def links_of(page: str) -> dict[str, list[str]]:
+    """Returns the addresses of the links to pages, by their group."""
+    groups = re.findall(r'<div role="group" aria-label="(\w+)"[^>]*>(.*?)</div>', page)
+    return {name: re.findall(r'<a href="([^"]+)"', links) for name, links in groups}
+
+
+@pytest.mark.parametrize(("record", "links"), LINKS.items())
 def test_pages_link_to_the_served_pages(make_app, serve, tmp_path, record, links):
     with serve(make_app(record=record, record_folder=tmp_path / "record")) as client:
         page = client.get("/").text
-        assert re.findall(r'<a href="([^"]+)"', page) == links
+        assert links_of(page) == links
         assert '<a href="./" aria-current=page>' in page
         assert re.findall(r'<option value="(\w+)"[^>]*>(\w+)', page) == [("en", "English"), ("de", "Deutsch")]
         review = client.get("/review")
@@ -75,6 +110,26 @@ def test_pages_link_to_the_served_pages(make_app, serve, tmp_path, record, links
         for path in ("/parts", "/parts/7", "/static/review/review.js", "/static/part/part.js"):
             assert client.get(path).status_code == review.status_code
         assert client.get(f"/parts/{5000 * '7'}").status_code == review.status_code
+
+
+@pytest.mark.parametrize(
+    ("page", "link"),
+    [
+        (page_list.PARTS, '"./parts" aria-current=page'),
+        (page_list.PART, '"./parts" aria-current=true'),
+        (page_list.LABEL, '"./datasets" aria-current=true data-needs=reviewer'),
+    ],
+)
+def test_one_link_is_that_of_the_present_page_or_of_the_one_above(page, link):
+    rendered = pages.render(page, page_list.RECORD_PAGES)
+    assert rendered.count("aria-current") == 1
+    assert f"<a href={link}>" in rendered
+
+
+def test_a_group_of_pages_needs_the_lowest_role_of_its_pages():
+    rendered = pages.render(page_list.INSPECTION, [*page_list.RECORD_PAGES, page_list.API])
+    needed = re.findall(r'<div role="group" aria-label="\w+"(?: data-needs=(\w+))?>', rendered)
+    assert needed == ["", "", "reviewer", "quality"]
 
 
 def test_a_training_can_be_given_the_encoders_that_fit_compares(make_app, serve, tmp_path):

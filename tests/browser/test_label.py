@@ -11,7 +11,7 @@ from playwright.sync_api import Page, Route, expect
 from datasets.layouts.toy import make_sample
 from segdec.images import decode_mask_values, encode_png
 from tests.api.data_sets.filled_data_set import EVERY_FIELD
-from tests.browser.conftest import RunningService, Visit, contrast, serving
+from tests.browser.conftest import SIZES, RunningService, Visit, contrast, serving
 
 LARGE = {"width": 1440, "height": 900}
 WIDTH, HEIGHT = 60, 40
@@ -140,6 +140,103 @@ def test_photographs_are_labelled_by_keys_with_masks_of_several_classes(labels, 
     expected = np.zeros((HEIGHT, WIDTH), np.uint8)
     expected[8:14, 10:20], expected[20:22, 30:33], expected[30:40, 0:5] = 1, 2, 255
     np.testing.assert_array_equal(labels.mask(1), expected)
+
+
+def test_a_thumbnail_is_shown_until_the_photograph_is_loaded(labels, open_page):
+    labels.add(2)
+    page = open_page().page
+    shows(page, "0.png")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/image?form=png", hold)
+    page.reload()
+    expect(page.locator("#preview")).to_be_visible()
+    page.wait_for_function("document.getElementById('preview').naturalWidth > 0")
+    expect(page.locator("#save-text")).to_have_text("Choose a label or draw a defect")
+    expect(page.locator("#save")).to_be_disabled()
+    assert len(held) == 1  # the next photograph does not delay it
+    with page.expect_request("**/image?form=png"):  # the next one, ahead
+        held.pop().continue_()
+    shows(page, "0.png")
+    expect(page.locator("#preview")).to_be_hidden()
+
+
+GREY = """() => {
+    const canvas = document.getElementById("picture");
+    return canvas.getContext("2d").getImageData(5, 5, 1, 1).data[0];
+}"""
+"""The brightness of a pixel near the left upper corner."""
+
+
+def test_brightness_and_contrast_change_what_is_shown_and_stay_for_the_next_photograph(labels, open_page):
+    labels.add(2)
+    page = open_page().page
+    shows(page, "0.png")
+    assert page.evaluate(GREY) == 40
+    page.get_by_role("button", name="Brightness and contrast").click()
+    page.get_by_label("Brightness", exact=True).fill("2")
+    assert page.evaluate(GREY) == 80
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    shows(page, "1.png")
+    assert page.evaluate(GREY) == 82
+    page.get_by_role("button", name="Brightness and contrast").click()
+    page.locator("#light [type=reset]").click()
+    page.wait_for_function(f"({GREY})() === 41")
+
+
+def test_the_view_zooms_to_the_mask(labels, open_page):
+    labels.add(1)
+    page = open_page().page
+    shows(page, "0.png")
+    page.keyboard.press("f")
+    expect(page.locator("#zoom-out")).to_be_disabled()  # nothing is marked
+    page.keyboard.press("x")
+    drag(page, (10.2, 8.2), (19.8, 13.8))
+    page.keyboard.press("f")
+    expect(page.locator("#zoom-out")).to_be_enabled()
+    page.keyboard.press("0")
+    expect(page.locator("#zoom-out")).to_be_disabled()
+    page.get_by_role("button", name="Zoom to the mask").click()
+    expect(page.locator("#zoom-out")).to_be_enabled()
+
+
+def test_the_question_mark_lists_the_keys_and_how_to_label(labels, open_page):
+    labels.add(1)
+    page = open_page(locale="de").page
+    shows(page, "0.png")
+    page.keyboard.press("?")
+    keys = page.locator("#keys")
+    expect(keys.locator("li").first).to_have_text("Ein gutes Bild: G drücken.")
+    listed = dict(
+        zip(keys.locator("dt").all_text_contents(), keys.locator("dd").all_text_contents(), strict=True)
+    )
+    assert listed["B"] == "Pinsel"
+    assert listed["[]"] == "Größe"
+    assert listed["1"] == "scratch"
+    assert listed["I"].startswith("Nicht verwenden: Das Bild bleibt im Datensatz")
+    page.keyboard.press("g")
+    page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+    assert labels.labels() == [None]
+    page.locator("#show-keys").click()
+    expect(keys).to_be_visible()
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_tools_fit_a_phone(labels, open_page, language):
+    labels.add(1)
+    page = open_page(SIZES["phone"], locale=language).page
+    shows(page, "0.png")
+    for tool in ("b", "p", "s", "v"):
+        page.keyboard.press(tool)
+        for part in page.locator("#tools :is(label, button):visible").all():
+            box = part.bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= SIZES["phone"]["width"]
 
 
 def test_an_annotation_that_is_saved_again_loses_no_field(labels, open_page):

@@ -11,6 +11,7 @@ from api.accounts.passwords import hash_password
 from api.accounts.users import add_user, link_path, make_link
 from api.app import create_app
 from api.database.database import open_database, write_transaction
+from api.roles import user_roles_of
 from api.settings import Settings
 from segdec.images import encode_png
 from tests.api.accounts.openid_provider import CLIENT, Provider, running
@@ -59,6 +60,7 @@ def test_log_in_and_out(visit, service):
     expect(page.locator("#account")).to_have_text("bob")
     expect(page.locator("#results, table").first).to_contain_text("scratch")
     user.check_sizes("logged_in")
+    page.locator("#menu").click()
     page.locator("#account button").click()
     expect(page.locator("#account-role")).to_have_text("bob, role: reviewer")
     user.check_sizes("account")
@@ -107,6 +109,32 @@ def test_controls_are_hidden_unless_the_role_allows_them(visit, service):
     user.open("parts")
     expect(page.locator("h1, header").first).to_be_visible()
     expect(controls).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("role", "linked"),
+    [
+        ("operator", "Inspect Line Parts"),
+        ("reviewer", "Inspect Line Review Parts Data sets"),
+        ("quality", "Inspect Line Review Parts Trends Data sets Train Models Changes"),
+        ("engineer", "Inspect Line Review Parts Trends Data sets Train Models Settings Changes API"),
+    ],
+)
+def test_a_role_has_links_to_the_pages_that_it_uses(visit, service, role, linked):
+    page = visit(service.address).open("parts")
+
+    def change_role(route):
+        answer = route.fetch().json()
+        answer["user"] |= {"role": role, "roles": user_roles_of(role)}
+        route.fulfill(json=answer)
+
+    log_in(page)
+    expect(page.locator("#account")).to_have_text("bob")
+    page.route("**/v1/session", change_role)
+    page.reload()
+    expect(page.locator("#account button")).to_have_attribute("title", f"Logged in as {role}")
+    assert " ".join(page.locator("nav a:visible").all_inner_texts()) == linked
+    assert page.locator("nav [role=group]:visible:not(:has(a:visible))").count() == 0
 
 
 def test_own_password_is_changed(visit, service):

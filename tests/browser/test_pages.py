@@ -1,8 +1,10 @@
 """All pages on large and small screens, with the real service."""
 
+from typing import Any
+
 import httpx
 import pytest
-from playwright.sync_api import ViewportSize, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 from segdec.images import encode_png
 from tests.browser.conftest import SIZES, part_image, serving
@@ -45,3 +47,54 @@ def test_pages_open_without_a_rejected_request_and_do_not_scroll_sideways(visit,
         for verdict in page.locator("#verdicts button").all():
             expect(verdict).to_be_in_viewport(ratio=1)
     assert user.rejections == []
+
+
+def is_expanded(page: Page) -> bool:
+    """Returns what the accessibility tree says about the menu."""
+    tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")
+    (menu,) = (
+        node for node in tree["nodes"] if node.get("name", {}).get("value") == "Pages" and is_button(node)
+    )
+    return next(one["value"]["value"] for one in menu["properties"] if one["name"] == "expanded")
+
+
+def is_button(node: dict[str, Any]) -> bool:
+    return node["role"]["value"] == "button"
+
+
+def test_phones_have_a_menu_for_keyboard_and_touch(visit, address):
+    page = visit(address, viewport=SIZES["phone"], has_touch=True).open("parts")
+    menu, pages = page.locator("#menu"), page.locator("nav")
+    expect(menu).to_be_in_viewport(ratio=1)
+    expect(pages).to_be_hidden()
+    assert not is_expanded(page)
+    menu.press("Enter")
+    expect(pages.locator("[aria-current=page]")).to_be_in_viewport(ratio=1)
+    expect(pages.locator("[aria-current=page]")).to_have_text("Parts")
+    assert is_expanded(page)
+    page.keyboard.press("Tab")
+    expect(pages.get_by_role("link", name="Inspect")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(pages).to_be_hidden()
+    expect(menu).to_be_focused()
+    menu.tap()
+    expect(pages).to_be_visible()
+    page.touchscreen.tap(380, 800)
+    expect(pages).to_be_hidden()
+    menu.tap()
+    pages.get_by_role("link", name="Trends").tap()
+    expect(page.locator("h1")).to_have_text("Trends")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_wide_windows_show_the_link_of_the_present_page(visit, address, path):
+    page = visit(address, viewport=SIZES["large"]).open(path)
+    expect(page.locator("#menu")).to_be_hidden()
+    expect(page.locator("nav [aria-current]")).to_be_in_viewport(ratio=1)
+
+
+def test_an_unknown_address_has_a_page_with_a_link(visit, address):
+    page = visit(address, viewport=SIZES["phone"], locale="de").open("parts/1/nothing")
+    expect(page.get_by_role("heading", name="Unter dieser Adresse gibt es keine Seite")).to_be_visible()
+    page.get_by_role("link", name="Bilder prüfen").click()
+    expect(page).to_have_url(address)

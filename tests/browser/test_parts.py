@@ -164,7 +164,8 @@ def test_a_download_with_a_key_has_the_name_of_the_service(visit, tmp_path, keys
         page.locator("#key").fill(KEY)
         page.keyboard.press("Enter")
         expect(page.get_by_role("button", name="Forget key")).to_be_visible()
-        page.evaluate("document.querySelector('#exports button').disabled = false")  # without a result
+        page.evaluate("document.getElementById('tools').hidden = false")  # without a result
+        page.evaluate("document.querySelector('#exports button').disabled = false")
         page.evaluate(CHOOSE_FILE)
         page.get_by_role("button", name="CSV").click()
         to_chosen_file = page.evaluate("window.written")
@@ -338,5 +339,5 @@ def test_a_key_is_asked_for(visit, tmp_path, keys):
         page = visit(service.address).open("parts")
         page.locator("#key").fill(KEY)
         page.keyboard.press("Enter")
-        expect(page.locator("#summary")).to_contain_text("No inspection is recorded yet.")
+        expect(page.locator("#none h2")).to_have_text("No inspection is recorded yet")
         expect(page.get_by_role("button", name="Forget key")).to_be_visible()

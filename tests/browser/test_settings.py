@@ -58,9 +58,8 @@ def test_an_administrator_changes_settings_and_users(visit, service):
     expect(page.locator("#user-rows tr")).to_have_count(4)
     user.open("changes")
     changes = page.locator("#changes li")
-    expect(
-        changes.filter(has_text="anna changed the setting record_zone from UTC to Europe/Berlin.")
-    ).to_have_count(1)
+    zone_change = "the setting “Shifts and days: Time zone of the plant” from UTC to Europe/Berlin."
+    expect(changes.filter(has_text=f"anna changed {zone_change}")).to_have_count(1)
     expect(changes.filter(has_text="anna changed the role of eva from operator to quality.")).to_have_count(1)
 
 

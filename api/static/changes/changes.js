@@ -2,6 +2,8 @@
 
 import { changeText } from "../shared/change_text.js";
 import { byId, createElement, setText } from "../shared/dom.js";
+import { emptyState, nextStep } from "../shared/empty_state.js";
+import { translate } from "../shared/language.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
 import { timeText } from "../shared/plant_time.js";
@@ -36,8 +38,15 @@ async function loadPage() {
     byId("problem").hidden = false;
   }
   byId("more").hidden = nextBefore === null;
-  byId("none").hidden = byId("changes").childElementCount > 0 || !byId("problem").hidden;
+  const isEmpty = !byId("changes").childElementCount && byId("problem").hidden;
+  byId("none").replaceChildren(...(isEmpty ? [noChanges()] : []));
   byId("forget-key").hidden = !credentials.key;
+}
+
+function noChanges() {
+  if (who) return emptyState(translate("No change matches this search"), translate("Names are compared as a whole."));
+  const text = translate("This page shows who changed models, settings, users, data sets and verdicts, and when.");
+  return emptyState(translate("No changes yet"), text, ...nextStep(translate("Open the settings"), "settings", "engineer"));
 }
 
 function changeItem(change) {

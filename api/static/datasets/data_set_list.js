@@ -2,6 +2,7 @@
 
 import { attempt } from "../shared/attempt.js";
 import { byId, createElement } from "../shared/dom.js";
+import { emptyState, whoCan } from "../shared/empty_state.js";
 import { formatNumber, translate } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
 
@@ -14,7 +15,7 @@ export class DataSetList {
   async load() {
     const dataSets = await attempt(this.requests.credentials, () => this.requests.list());
     byId("list").hidden = !dataSets;
-    byId("empty").hidden = !dataSets || dataSets.length > 0;
+    byId("empty").replaceChildren(...(dataSets?.length === 0 ? [noDataSet()] : []));
     byId("data-sets").replaceChildren(...(dataSets ?? []).map(rowOf));
   }
 
@@ -25,6 +26,11 @@ export class DataSetList {
     const made = await attempt(this.requests.credentials, () => this.requests.create(name.value, names));
     if (made) location.assign(addressOf(made.id));
   }
+}
+
+function noDataSet() {
+  const text = translate("Photographs of defects and of good parts, with labels, train a model.");
+  return emptyState(translate("There is no data set yet"), text, whoCan(translate("Create data set"), "engineer"));
 }
 
 /** The address of the page of a data set. */

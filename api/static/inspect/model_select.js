@@ -1,6 +1,7 @@
 // Shows the served model; offers a choice if there are several.
 
 import { byId } from "../shared/dom.js";
+import { noModelState } from "../shared/empty_state.js";
 import { translate } from "../shared/language.js";
 import { listModels } from "./requests.js";
 
@@ -25,7 +26,9 @@ export class ModelSelect {
     }
     const several = this.models.length > 1;
     byId("chooser").hidden = !several;
-    byId("model").textContent = several ? "" : this.models.map(modelName).join() || translate("No model is served yet.");
+    byId("model").textContent = several ? "" : this.models.map(modelName).join();
+    byId("file-input").hidden = !this.models.length;
+    byId("no-model").replaceChildren(...(this.models.length ? [] : [noModelState(translate("This page inspects photographs for surface defects."))]));
     const options = this.models.map((model, index) => new Option(modelName(model), String(index)));
     byId("models").replaceChildren(new Option(translate("default"), "-1"), ...options);
     byId("models").value = String(this.models.findIndex(isOfAddress));

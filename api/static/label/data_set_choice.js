@@ -1,12 +1,14 @@
 // The data sets, if the address of the page names none.
 
 import { byId, createElement, setText } from "../shared/dom.js";
+import { nextStep } from "../shared/empty_state.js";
 import { translate, translateCount } from "../shared/language.js";
 
 export function showChoice({ data_sets: dataSets }) {
   document.querySelector("main").dataset.state = "empty";
   setText(byId("empty-title"), dataSets.length ? translate("Choose a data set") : translate("There is no data set yet"));
-  setText(byId("empty-text"), dataSets.length ? "" : translate("Create one on the page Data sets."));
+  setText(byId("empty-text"), dataSets.length ? "" : translate("This page shows the photographs of a data set one after another, to label them."));
+  if (!dataSets.length) byId("empty").append(...nextStep(translate("Create a data set"), "datasets", "engineer"));
   byId("data-sets").replaceChildren(...dataSets.map(({ id, name, counts }) => {
     const link = createElement("a", "", name);
     link.href = `label?data_set=${id}`;

@@ -68,6 +68,7 @@ async function show(photograph) {
   main.dataset.picture = "loading";
   panel.showPhotograph(photograph);
   byId("back").disabled = !queue.former.length;
+  showPreview(photograph);
   try {
     await photograph.load();
   } catch (error) {
@@ -81,6 +82,16 @@ async function show(photograph) {
   chooseProposedClass();
   setText(byId("announcement"), [photograph.given.name, byId("proposal").textContent].filter(Boolean).join(". "));
   return undefined;
+}
+
+/** Shows the thumbnail of a photograph until it is loaded. */
+async function showPreview(photograph) {
+  byId("preview").removeAttribute("src");
+  if (photograph.bitmap) return;
+  const thumbnail = await requests.thumbnail(photograph.id).catch(() => null); // the photograph itself follows
+  if (!thumbnail || photograph !== shown || photograph.bitmap) return;
+  byId("preview").src = URL.createObjectURL(thumbnail);
+  byId("preview").decode().catch(() => {}).finally(() => URL.revokeObjectURL(byId("preview").src));
 }
 
 function showEmpty() {

@@ -5,6 +5,8 @@ import { labelText } from "../shared/label_text.js";
 import { translate } from "../shared/language.js";
 import { proposalText } from "./proposal_text.js";
 
+const CHOOSE = translate("Choose a label or draw a defect");
+
 export class LabelPanel {
   /** Calls `onGood()` and `onClass(number)`, from 1, when a label is chosen. */
   constructor({ onGood, onClass }) {
@@ -22,6 +24,8 @@ export class LabelPanel {
     setText(byId("name"), name);
     setText(byId("proposal"), proposal ? proposalText(proposal) : "");
     byId("proposal").hidden = !proposal;
+    setText(byId("save-text"), CHOOSE);
+    byId("save").disabled = true;
     setText(byId("facts"), [part, label && translate("Label: {label}", { label: labelText(label) })].filter(Boolean).join(" · "));
     this.showNotice(error);
   }
@@ -72,5 +76,5 @@ function acceptText({ label }, drawn) {
 
 function saveText(drawn, chosen) {
   if (drawn.length) return translate("Save {classes} with the mask", { classes: drawn.join(", ") });
-  return chosen ? translate("Save {label} without a mask", { label: chosen }) : translate("Save");
+  return chosen ? translate("Save {label} without a mask", { label: chosen }) : CHOOSE;
 }

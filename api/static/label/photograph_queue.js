@@ -81,7 +81,15 @@ export class PhotographQueue {
     this.exhausted = !this.current && !this.upcoming.length;
     if (this.current || this.exhausted) this.onChange();
     else this.#setCurrent(this.upcoming.shift());
-    for (const photograph of this.upcoming.slice(0, PREFETCH)) photograph.load().catch(() => {}); // reported when it is shown
+    this.#loadAhead();
+  }
+
+  /** Loads the current photograph, then the next ones: together they would delay it. */
+  async #loadAhead() {
+    for (const photograph of [this.current, ...this.upcoming.slice(0, PREFETCH)]) {
+      const isOpen = photograph && (photograph === this.current || this.upcoming.includes(photograph));
+      if (isOpen) await photograph.load().catch(() => {}); // reported when it is shown
+    }
   }
 
   /** Fetches the photographs again, whose proposals have changed, except the current one if it was edited. */

@@ -48,6 +48,11 @@ export class Requests extends RecordRequests {
     return createImageBitmap(await answer.blob());
   }
 
+  /** A small JPEG of a photograph, as a Blob. */
+  async thumbnail(id) {
+    return (await this.ask(`${this.path}/photographs/${id}/image?form=thumbnail`)).blob();
+  }
+
   /** The stored mask, {width, height, pixels} with a class in each pixel. */
   async storedMask(id) {
     const answer = await this.ask(`${this.path}/photographs/${id}/mask`);

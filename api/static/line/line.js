@@ -50,6 +50,7 @@ function show(answer) {
   clock.set(answer.at, answer.zone);
   stations.fill(answer.stations);
   showVerdict(answer.last);
+  byId("none").hidden = answer.last !== null;
   lastPhotograph.show(answer.last);
   showCounts(answer.shift, answer.day, clock);
   showNotices([...silenceNotices(answer.quiet, clock), ...trainingNotices(answer.training)]);

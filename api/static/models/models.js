@@ -2,6 +2,7 @@
 
 import { attempt } from "../shared/attempt.js";
 import { byId, createElement, setText } from "../shared/dom.js";
+import { noModelState } from "../shared/empty_state.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { translate } from "../shared/language.js";
 import { limitsText } from "../shared/record_text.js";
@@ -26,7 +27,7 @@ async function load() {
   const [served, candidates, changes] = found;
   models = served;
   const names = [...new Set(models.map(({ name }) => name))];
-  const none = createElement("p", "", translate("No model is served yet. Train one, or put one into the folder of models."));
+  const none = noModelState(translate("This page shows the models that inspect photographs: their versions, thresholds and candidates."));
   byId("models").replaceChildren(...(names.length ? names.map((name) => section(name, candidates)) : [none]));
   showChanges(changes, models, undo);
 }

@@ -7,6 +7,7 @@ import { translate, translateCount } from "../shared/language.js";
 export function showEmptyState({ exhausted, waiting, skipped: { length: skipped } }) {
   const elsewhere = waiting > skipped;
   const sentences = [
+    translate("Parts of which the model is unsure, and a sample of the others, appear here for a verdict."),
     elsewhere ? translate("The remaining parts are leased to other sessions for up to five minutes.") : "",
     translate("This page refreshes automatically."),
   ];
@@ -14,6 +15,7 @@ export function showEmptyState({ exhausted, waiting, skipped: { length: skipped 
   setText(byId("empty-text"), exhausted ? sentences.filter(Boolean).join(" ") : "");
   setText(byId("show-skipped"), translateCount(skipped, "Show the skipped part", "Show the {count} skipped parts"));
   byId("show-skipped").hidden = !exhausted || !skipped;
+  byId("show-parts").hidden = !exhausted || skipped > 0;
 }
 
 function emptyTitle(elsewhere, skipped) {

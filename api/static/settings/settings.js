@@ -6,9 +6,9 @@ import { askForCredentials } from "../shared/credentials_prompt.js";
 import { formatNumber, translate } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
 import { Credentials } from "../shared/credentials.js";
+import { GROUPS, valueText } from "../shared/setting_texts.js";
 import { currentSession, hasRole } from "../shared/session.js";
 import { SettingRequests } from "./requests.js";
-import { GROUPS } from "./setting_texts.js";
 import { UserTable } from "./user_table.js";
 
 const credentials = new Credentials(askForCredentials);
@@ -95,12 +95,6 @@ function parse(value, { kind }) {
 
 function inputText(value) {
   return typeof value === "number" ? formatNumber(value, { maximumFractionDigits: 20, useGrouping: false }) : (value ?? "");
-}
-
-function valueText(value, { unit }) {
-  if (value === null) return "–";
-  const shown = typeof value === "number" ? formatNumber(value, { maximumFractionDigits: 20 }) : String(value);
-  return unit ? `${shown} ${unit}` : shown;
 }
 
 byId("zones").append(...Intl.supportedValuesOf("timeZone").map((zone) => new Option(zone, zone)));

@@ -1,5 +1,7 @@
 // The user who is logged in, beside the links to the pages: name, own password, log-out.
 
+import { Credentials } from "./credentials.js";
+import { askForCredentials } from "./credentials_prompt.js";
 import { byId, createElement } from "./dom.js";
 import { translate, translateTree } from "./language.js";
 import { roleText } from "./role_text.js";
@@ -25,24 +27,26 @@ const DIALOG = `
   </form>`;
 
 async function present() {
-  const { user } = await currentSession();
+  const { user, has_users: hasUsers } = await currentSession();
   hideControls(user);
-  if (!user) {
-    byId("account").replaceChildren();
-    return;
-  }
-  const button = createElement("button", "", user.name);
+  const button = createElement("button", "", user?.name ?? translate("Log in"));
   button.type = "button";
-  button.title = translate("Logged in as {role}", { role: roleText(user.role) });
-  button.addEventListener("click", () => open(user));
-  byId("account").replaceChildren(button);
+  if (user) button.title = translate("Logged in as {role}", { role: roleText(user.role) });
+  button.addEventListener("click", () => (user ? open(user) : logIn()));
+  byId("account").replaceChildren(...(user || hasUsers ? [button] : []));
 }
 
-/** Hides the controls that no role of the user allows; base.css hides all of them until the user is known. */
+async function logIn() {
+  const credentials = new Credentials(askForCredentials);
+  if (await credentials.renew(credentials.key, "")) location.reload();
+}
+
+/** Hides the controls that no role of the user allows, which base.css hides until the user is known; says who has it. */
 function hideControls(user) {
-  const allowed = user?.roles.map((role) => `[data-needs="${role}"]`);
-  rules.replaceSync(allowed ? `[data-needs]:not(${allowed}) {}` : "");
+  const others = (name) => `[data-${name}]:not(${user.roles.map((role) => `[data-${name}="${role}"]`)})`;
+  rules.replaceSync(user ? `${others("needs")} {} ${others("lacks")} {}` : "");
   rules.cssRules[0]?.style.setProperty("display", "none", "important");
+  rules.cssRules[1]?.style.setProperty("display", "block");
   document.documentElement.dataset.user = user?.name ?? "";
 }
 

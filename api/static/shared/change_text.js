@@ -3,6 +3,7 @@
 import { translate, translateCount } from "./language.js";
 import { limitsText, verdictText } from "./record_text.js";
 import { roleText } from "./role_text.js";
+import { receiverName, settingName, settingValue } from "./setting_texts.js";
 
 const CAUSES = { age: translate("age"), space: translate("space") }; // of a deletion
 
@@ -26,22 +27,22 @@ const SENTENCES = {
   "roll back": (name, change) => translate("{name} rolled a model back: {aliases}.", { name, aliases: aliasesText(change) }),
   candidate: (name, change) => translate("{name} changed the candidate: {aliases}.", { name, aliases: aliasesText(change) }),
   thresholds: thresholdsText,
-  "retry an event": (name, { before }) => translate("{name} retried an event for {receiver}.", { name, receiver: before.sink }),
+  "retry an event": (name, { before }) => translate("{name} retried an event for {receiver}.", { name, receiver: receiverName(before.sink) }),
   "retry events": (name, { after }) =>
     translateCount(
       after.count,
       "{name} retried {count} event for {receiver}.",
       "{name} retried {count} events for {receiver}.",
-      { name, receiver: after.sink },
+      { name, receiver: receiverName(after.sink) },
     ),
   "discard an event": (name, { before }) =>
-    translate("{name} discarded an event for {receiver}.", { name, receiver: before.sink }),
+    translate("{name} discarded an event for {receiver}.", { name, receiver: receiverName(before.sink) }),
   "drop events": (_, { after }) =>
     translateCount(
       after.count,
       "The outbox of {receiver} was full: {count} event dropped.",
       "The outbox of {receiver} was full: {count} events dropped.",
-      { receiver: after.sink },
+      { receiver: receiverName(after.sink) },
     ),
   "log in": (name) => translate("{name} logged in.", { name }),
   "lock the log-in": (_, { after }) =>
@@ -66,9 +67,9 @@ const SENTENCES = {
   "change a setting": (name, { before, after }) =>
     translate("{name} changed the setting {setting} from {old} to {value}.", {
       name,
-      setting: after.name,
-      old: valueText(before.value),
-      value: valueText(after.value),
+      setting: settingName(after.name),
+      old: settingValue(after.name, before.value),
+      value: settingValue(after.name, after.value),
     }),
   "create a data set": (name, { after }) =>
     translate("{name} created the data set {data_set}.", { name, data_set: after.name }),
@@ -104,6 +105,8 @@ const SENTENCES = {
       "{name} added {count} inspected photographs to the data set {data_set}.",
       { name, data_set: after.data_set },
     ),
+  "propose labels": (name, { after }) =>
+    translate("{name} let {model} {version} propose labels for the data set {data_set}.", { name, ...after }),
   "make a version of a data set": (name, { after }) =>
     translate("{name} made version {version} of the data set {data_set}.", {
       name,
@@ -146,10 +149,6 @@ function details({ review_reason: reason, reviewed_mask: corrected }) {
     reason ? translate("Reason: {reason}", { reason }) : "",
   ];
   return sentences.filter(Boolean).map((sentence) => ` ${sentence}`).join("");
-}
-
-function valueText(value) {
-  return value === null ? translate("no limit") : String(value);
 }
 
 function aliasesText({ before, after }) {

@@ -85,14 +85,7 @@ function connectSelect() {
   });
 }
 
-/** Scrolls the links to the pages, one row on phones, to that of this page. */
-function showPresentLink() {
-  const link = document.querySelector("nav [aria-current=page]");
-  if (link) link.parentElement.scrollLeft = link.offsetLeft - link.parentElement.offsetLeft - link.offsetWidth;
-}
-
 document.documentElement.lang = LANGUAGE;
 if (LANGUAGE !== ENGLISH) translateTree(document.documentElement);
 connectSelect();
-showPresentLink();
 document.documentElement.dataset.translated = ""; // base.css shows the page

@@ -1,21 +1,28 @@
 // The list of trainings and the list of workers.
 
-import { byId, createElement, setText } from "../shared/dom.js";
+import { byId, createElement } from "../shared/dom.js";
+import { emptyState, nextStep, whoCan } from "../shared/empty_state.js";
 import { formatDecimals, translate } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
 import { completedShare, ratingText, stateText } from "./job_text.js";
 
-/** Shows the trainings as links. */
-export function showJobs(jobs) {
-  setText(byId("no-job"), jobs.length ? "" : translate("No training yet."));
+/** Shows the trainings as links; without any, the next step. */
+export function showJobs(jobs, hasDataSets) {
+  if (jobs.length) byId("no-job").replaceChildren();
+  else if (!byId("no-job").firstChild) byId("no-job").append(noJobs(hasDataSets));
   byId("jobs").replaceChildren(...jobs.map((job) => jobItem(job)));
+}
+
+function noJobs(hasDataSets) {
+  const text = translate("This page shows trainings with their curves and results. A training makes a model of the labelled photographs of a data set.");
+  const step = hasDataSets ? [whoCan(translate("Start training"), "engineer")] : nextStep(translate("Create a data set"), "datasets", "engineer");
+  return emptyState(translate("No training yet"), text, ...step);
 }
 
 /** Shows the workers; without any, how to start one. */
 export function showWorkers(workers) {
-  const none = translate("No worker has asked for jobs yet. On a machine with this product: python -m training worker --url ADDRESS --key-file FILE");
-  setText(byId("no-worker"), workers.length ? "" : none);
   byId("no-worker").hidden = workers.length > 0;
+  byId("service-address").textContent = new URL(".", document.baseURI).href;
   byId("workers").replaceChildren(...workers.map(({ name, machine, address, job, rank, seen_at: seenAt, problem }) => {
     const training = rank === null ? translate("trains {job}", { job }) : translate("trains {job} with other workers, rank {rank}", { job, rank });
     const state = job ? training : translate("last seen {time}", { time: timeText(seenAt) });

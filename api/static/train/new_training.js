@@ -27,10 +27,9 @@ export class NewTraining {
     this.dataSets = await this.requests.dataSets();
     this.fields.data_set.replaceChildren(...this.dataSets.map(({ id, name }) => new Option(name, id)));
     if (this.dataSets.some(({ id }) => id === chosen)) this.fields.data_set.value = chosen;
-    if (this.dataSets.length) {
-      await this.#showDataSet();
-      this.form.querySelector("[type=submit]").disabled = false;
-    } else setText(byId("version-note"), translate("There is no data set yet. Create one on the page Data sets."));
+    if (!this.dataSets.length) return;
+    await this.#showDataSet();
+    this.form.querySelector("[type=submit]").disabled = false;
   }
 
   #showDuration() {

@@ -16,17 +16,20 @@ const credentials = new Credentials(askForCredentials);
 const requests = new TrainingRequests(credentials);
 const run = (act) => attempt(credentials, act);
 
+let hasDataSets = false;
 let older = []; // trainings of earlier pages
 
 async function showOverview() {
   const form = new NewTraining(requests, { run, onStarted: ({ id }) => (location.href = `train?job=${id}`) });
   await run(() => form.load(Number(query.get("data_set"))));
+  hasDataSets = form.dataSets.length > 0;
+  byId("new").parentElement.hidden = !hasDataSets;
   await repeat(refreshOverview);
 }
 
 async function refreshOverview() {
   const [{ jobs, next_before: before }, workers] = await Promise.all([requests.jobs(), requests.workers()]);
-  showJobs([...jobs, ...older]);
+  showJobs([...jobs, ...older], hasDataSets);
   showWorkers(workers);
   if (!older.length) byId("older").dataset.before = before ?? "";
   byId("older").hidden = !byId("older").dataset.before;

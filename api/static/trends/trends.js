@@ -2,6 +2,7 @@
 
 import { attempt } from "../shared/attempt.js";
 import { byId, setText } from "../shared/dom.js";
+import { emptyState, recordStep } from "../shared/empty_state.js";
 import { translate } from "../shared/language.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
@@ -30,6 +31,9 @@ async function load() {
 }
 
 function show({ by, zone, periods, classes, stations, versions }) {
+  const isEmpty = periods.every(({ inspected }) => !inspected);
+  byId("none").replaceChildren(...(isEmpty ? [noTrends()] : []));
+  byId("panels").classList.toggle("empty", isEmpty);
   byId("panels").hidden = false;
   setText(byId("rate-summary"), rateSentence(periods, by));
   drawRate(byId("rate"), periods, zone);
@@ -38,6 +42,11 @@ function show({ by, zone, periods, classes, stations, versions }) {
   showClasses(byId("classes"), classes);
   showGroups(byId("by-station"), translate("Station"), stations);
   showGroups(byId("by-version"), translate("Version"), versions);
+}
+
+function noTrends() {
+  const text = translate("This page shows the defect rate, the errors of the model and its scores over days, weeks or months. Choose another period, or record inspections.");
+  return emptyState(translate("Nothing was inspected in this period"), text, ...recordStep());
 }
 
 enableReports(credentials, () => form.typed);

@@ -1,5 +1,7 @@
 """Settings that are changed while the service runs: their checks, their effects, several replicas."""
 
+import re
+from typing import get_args
 from unittest.mock import Mock
 
 import pytest
@@ -8,10 +10,12 @@ from api.errors import RequestError
 from api.page_routes import STATIC
 from api.record import current_settings
 from api.record.current_settings import CHANGEABLE_SETTINGS, dump_setting, parse_setting
+from api.record.settings import RecordMode
 from api.record.settings_routes import SHOWN_SETTINGS
 from api.record.storage.retention_class import RetentionClass
 from api.record.tables import changed_settings
 from api.settings import Settings
+from segdec.artifact.differences import UnlikeAction
 from tests.api.conftest import PNG
 
 ANNA = {"X-API-Key": "admin"}
@@ -149,6 +153,12 @@ def test_addresses_are_shown_without_passwords(make_service):
         assert "pw" not in answer.text and "token" not in answer.text
 
 
+def test_the_page_has_words_for_the_values_of_settings():
+    text = (STATIC / "shared" / "setting_texts.js").read_text("utf-8")
+    values = (*get_args(RecordMode), *get_args(UnlikeAction))
+    assert [value for value in values if not re.search(rf'\b"?{value}"?: translate\(', text)] == []
+
+
 def test_the_page_explains_each_setting():
-    text = (STATIC / "settings" / "setting_texts.js").read_text("utf-8")
+    text = (STATIC / "shared" / "setting_texts.js").read_text("utf-8")
     assert [name for name in (*CHANGEABLE_SETTINGS, *SHOWN_SETTINGS) if f" {name}: {{" not in text] == []

@@ -49,6 +49,11 @@ export class EditableMask {
     return this.pixels.some((value) => value && !(this.hasClasses && value === IGNORED));
   }
 
+  /** The box of the marked pixels, or null. */
+  get markedBox() {
+    return differences(new Uint8Array(this.pixels.length), this.pixels, this.width);
+  }
+
   /** Whether a step is in progress. */
   get pending() {
     return this.before !== null;

@@ -1,5 +1,7 @@
 // Keyboard shortcuts. A held key acts once, so that it cannot label several photographs.
 
+import { showKeys } from "./key_list.js";
+
 const PAN_KEYS = { ArrowLeft: [80, 0], ArrowRight: [-80, 0], ArrowUp: [0, 80], ArrowDown: [0, -80] }; // with Shift
 
 /**
@@ -11,7 +13,7 @@ export function bindKeys(editor, actions, buttons) {
   // After a click of the mouse, Enter is the shortcut, not another click on the same button.
   document.addEventListener("click", ({ detail, target }) => detail && target.closest("button")?.blur());
   document.addEventListener("keydown", (event) => {
-    if (document.querySelector("dialog[open]")) return;
+    if (document.querySelector(":is(dialog[open], :popover-open)")) return;
     if (isTextInput(event)) return;
     const action = event.ctrlKey || event.metaKey ? withControl(event, shortcuts) : event.altKey ? null : plain(event);
     const again = event.repeat && event.target.closest?.(buttons); // Enter on a button
@@ -35,6 +37,8 @@ function editorKeys(editor, { undo, redo }) {
   return {
     z: undo,
     y: redo,
+    "?": showKeys,
+    f: () => editor.canvas.showMarked(),
     m: () => editor.toggleMask(),
     v: () => toolbar.choose("view"),
     Escape: () => toolbar.choose("view"),

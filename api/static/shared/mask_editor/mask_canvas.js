@@ -29,6 +29,20 @@ export class MaskCanvas {
     this.draw();
   }
 
+  /** Zooms to the marked pixels, if there are any. */
+  showMarked() {
+    const box = this.drawing?.markedBox;
+    if (!box || !this.view.size) return;
+    this.view.show(box);
+    this.draw();
+  }
+
+  /** Changes brightness and contrast of the photograph; 1 leaves them. */
+  setLight(brightness, contrast) {
+    this.canvas.filter = [`brightness(${brightness})`, `contrast(${contrast})`].join(" ");
+    this.draw();
+  }
+
   /** Removes the picture. */
   clear() {
     this.canvas.photograph = this.view.size = null;

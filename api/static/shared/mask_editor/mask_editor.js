@@ -1,6 +1,7 @@
 // The photograph with its mask, and the tools that edit it. A page has at most one.
 
 import { byId } from "../dom.js";
+import { showKeys } from "./key_list.js";
 import { MaskCanvas } from "./mask_canvas.js";
 import { PointerInput } from "./pointer_input.js";
 import { Toolbar } from "./toolbar.js";
@@ -15,7 +16,11 @@ export class MaskEditor {
       tool: () => this.toolbar.tool,
       redraw: () => this.canvas.draw(),
     });
+    byId("show-keys").addEventListener("click", showKeys);
     byId("mask-toggle").addEventListener("click", () => this.toggleMask());
+    byId("zoom-mask").addEventListener("click", () => this.canvas.showMarked());
+    byId("light").addEventListener("input", () => this.#light());
+    byId("light").addEventListener("reset", () => setTimeout(() => this.#light())); // after the sliders are reset
     byId("opacity").addEventListener("input", ({ target }) => {
       this.canvas.opacity = target.valueAsNumber;
       this.canvas.draw();
@@ -52,6 +57,11 @@ export class MaskEditor {
     if (!polygon.corners.length) return false;
     polygon.close();
     return true;
+  }
+
+  #light() {
+    const { brightness, contrast } = byId("light").elements;
+    this.canvas.setLight(brightness.valueAsNumber, contrast.valueAsNumber);
   }
 
   #present() {

@@ -17,7 +17,15 @@ const VIEW_TOOLS = `
     <button id="zoom-out" type="button" aria-label="Zoom out" aria-keyshortcuts="-">−</button>
     <button id="zoom-in" type="button" aria-label="Zoom in" aria-keyshortcuts="+">+</button>
     <button id="zoom-fit" type="button" aria-keyshortcuts="0"><kbd aria-hidden="true">0</kbd>Fit</button>
-  </div>`;
+    <button id="zoom-mask" type="button" aria-label="Zoom to the mask" aria-keyshortcuts="F"><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M4 9V4h5M15 4h5v5M20 15v5h-5M9 20H4v-5M9 12h6M12 9v6"/></svg></button>
+  </div>
+  <button type="button" popovertarget="light" aria-label="Brightness and contrast">◐</button>
+  <form id="light" popover>
+    <label>Brightness<input name="brightness" type="range" min="0.2" max="4" step="0.1" value="1"></label>
+    <label>Contrast<input name="contrast" type="range" min="0.2" max="4" step="0.1" value="1"></label>
+    <button type="reset">Reset</button>
+  </form>
+  <button id="show-keys" type="button" aria-label="Help and keys" aria-keyshortcuts="?">?</button>`;
 
 const TOOLS = `
   <legend class="unseen">Edit the mask</legend>
@@ -29,9 +37,9 @@ const TOOLS = `
     <label aria-keyshortcuts="P"><input type="radio" name="tool" value="polygon"><kbd aria-hidden="true">P</kbd>Polygon</label>
     <label aria-keyshortcuts="X"><input type="radio" name="tool" value="box"><kbd aria-hidden="true">X</kbd>Box</label>
   </div>
-  <div id="classes" class="joined" role="group" aria-label="Class" hidden></div>
+  <div id="classes" class="joined" role="group" aria-label="Class" aria-keyshortcuts="C" hidden></div>
   <div id="settings">
-    <label id="size-field"><kbd aria-hidden="true">[ ]</kbd><span class="unseen">Size</span><input id="size" type="range" min="0" step="1"><output id="size-value" for="size"></output></label>
+    <label id="size-field" aria-keyshortcuts="[ ]"><kbd aria-hidden="true">[ ]</kbd><span class="unseen">Size</span><input id="size" type="range" min="0" step="1"><output id="size-value" for="size"></output></label>
     <button id="close-polygon" type="button" aria-keyshortcuts="Enter" aria-label="Close polygon"><kbd aria-hidden="true">↵</kbd>Close</button>
     <div id="click-field">
       <button id="click-beside" type="button" aria-pressed="false">Not a defect</button>
@@ -40,8 +48,8 @@ const TOOLS = `
   </div>
   <div id="steps">
     <div class="joined">
-      <button id="step-undo" type="button" disabled><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M9 5 4 10l5 5M4 10h10a6 6 0 0 1 0 12h-3"/></svg><span class="unseen">Undo stroke</span></button>
-      <button id="step-redo" type="button" disabled><svg viewBox="0 0 24 24" aria-hidden="true"><path d="m15 5 5 5-5 5M20 10H10a6 6 0 0 0 0 12h3"/></svg><span class="unseen">Redo stroke</span></button>
+      <button id="step-undo" type="button" aria-keyshortcuts="Control+Z" disabled><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M9 5 4 10l5 5M4 10h10a6 6 0 0 1 0 12h-3"/></svg><span class="unseen">Undo stroke</span></button>
+      <button id="step-redo" type="button" aria-keyshortcuts="Control+Y" disabled><svg viewBox="0 0 24 24" aria-hidden="true"><path d="m15 5 5 5-5 5M20 10H10a6 6 0 0 0 0 12h3"/></svg><span class="unseen">Redo stroke</span></button>
     </div>
     <button id="clear" type="button" aria-label="Clear the mask">Clear</button>
     <button id="reset" type="button" aria-label="Restore the first mask">Reset</button>

@@ -14,6 +14,7 @@ export class PhotographCanvas {
     Object.assign(this, { canvas, availableSize, paint, onLayout });
     this.frame = canvas.parentElement;
     this.photograph = null;
+    this.filter = "none"; // of the photograph, as of CSS
     this.view = new Viewport();
     // Deferred: drawing resizes the frame, and resizing it inside the observer is reported as a page error.
     new ResizeObserver(() => requestAnimationFrame(() => this.draw())).observe(this.frame);
@@ -55,7 +56,9 @@ export class PhotographCanvas {
     const { width, height } = this.view.size;
     context.fillStyle = BACKGROUND;
     context.fillRect(0, 0, width, height);
+    context.filter = this.filter;
     if (this.photograph) context.drawImage(this.photograph, 0, 0, width, height);
+    context.filter = "none";
   }
 }
 

@@ -2,6 +2,7 @@
 
 const MAX_FIT_SCALE = 16; // CSS pixels for each pixel of the photograph
 const MAX_SCALE = 32;
+const BOX_MARGIN = 1.5;
 
 export class Viewport {
   constructor() {
@@ -13,6 +14,13 @@ export class Viewport {
     this.size = size;
     this.zoom = 1;
     this.centre = { x: size.width / 2, y: size.height / 2 };
+  }
+
+  /** Shows a box {left, top, right, bottom} of the photograph with a margin. */
+  show({ left, top, right, bottom }) {
+    const zoom = Math.min(this.size.width / (right - left), this.size.height / (bottom - top)) / BOX_MARGIN;
+    this.zoom = clamp(zoom, 1, this.maxZoom);
+    this.centre = { x: (left + right) / 2, y: (top + bottom) / 2 };
   }
 
   /** Lays out in the available size: sets `scale`, `width`, `height`, and `left`, `top` in the photograph. */

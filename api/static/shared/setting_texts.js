@@ -1,6 +1,6 @@
 // Names and explanations of the settings, in groups.
 
-import { translate } from "../shared/language.js";
+import { formatNumber, translate } from "./language.js";
 
 /** Groups of settings; `kind` is how a value is entered. */
 export const GROUPS = [
@@ -45,8 +45,8 @@ export const GROUPS = [
   {
     title: translate("Inspection"),
     settings: {
-      record: { title: translate("Recording") },
-      unlike_training: { title: translate("Photographs unlike the training") },
+      record: { title: translate("Recording"), values: { required: translate("required"), "best-effort": translate("as far as possible"), off: translate("off") } },
+      unlike_training: { title: translate("Photographs unlike the training"), values: { reject: translate("not inspected"), warn: translate("inspected with a warning") } },
       engine: { title: translate("Engine") },
       max_pixels: { title: translate("Most pixels of a photograph") },
       max_body_bytes: { title: translate("Largest request"), unit: translate("bytes") },
@@ -55,3 +55,28 @@ export const GROUPS = [
     },
   },
 ];
+
+const TEXTS = Object.fromEntries(GROUPS.flatMap(({ title: group, settings }) => Object.entries(settings).map(([name, text]) => [name, { ...text, group }])));
+
+/** The name of a setting with its group; the internal one of a setting of another version. */
+export function settingName(name) {
+  const text = TEXTS[name];
+  return text ? translate("“{group}: {setting}”", { group: text.group, setting: text.title }) : name;
+}
+
+/** The value of the setting `name`. */
+export function settingValue(name, value) {
+  return value === null ? translate("no limit") : valueText(value, TEXTS[name] ?? {});
+}
+
+/** The name of a receiver of messages by that of its sink. */
+export function receiverName(sink) {
+  return TEXTS[`outbox_${sink}`]?.title ?? sink;
+}
+
+/** A value with its unit; null is a dash. */
+export function valueText(value, { unit, values }) {
+  if (value === null) return "–";
+  const shown = typeof value === "number" ? formatNumber(value, { maximumFractionDigits: 20 }) : (values?.[value] ?? String(value));
+  return unit ? `${shown} ${unit}` : shown;
+}
