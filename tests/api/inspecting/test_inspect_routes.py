@@ -164,14 +164,14 @@ def test_a_record_that_fails_to_open_is_opened_later(make_app, folder, part, mon
     monkeypatch.setattr("api.record.record.REOPEN_S", 0.0)
     newest_hour = queries.newest_hour
 
-    def fail_once(_):
-        monkeypatch.setattr(queries, "newest_hour", newest_hour)
+    def fail(_):
         raise OperationalError("SELECT", {}, Exception("gone"))
 
-    monkeypatch.setattr(queries, "newest_hour", fail_once)
+    monkeypatch.setattr(queries, "newest_hour", fail)
     with ServiceClient(make_app(record="required", record_folder=folder)) as client:
         assert "segdec_record_usable 0.0" in client.get("/metrics").text
         assert "/v1/inspect answers 503 until the record can be opened" in caplog.text
+        monkeypatch.setattr(queries, "newest_hour", newest_hour)
         assert inspect(client, part).json()["record_id"] == 1
         assert "segdec_record_usable 1.0" in client.get("/metrics").text
 
