@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness import markdown_table
-from datasets.checking import CheckedPhotograph
+from datasets.checked_photograph import CheckedPhotograph
 from datasets.detection import detect_layout
 from datasets.leaks import near_duplicates
 from datasets.loading import load_dataset

@@ -10,7 +10,8 @@ from typing import TypeVar
 
 from datasets.archives import ArchiveLimits
 from datasets.archives import unpack as unpack_archive
-from datasets.checking import ANY_WHITE_LEVEL, CheckedDataset, check_dataset, describe_risks
+from datasets.checked_photograph import CheckedDataset
+from datasets.checking import ANY_WHITE_LEVEL, check_dataset, describe_risks
 from datasets.contact_sheet import contact_sheet
 from datasets.conversion import convert as write_manifest
 from datasets.conversion import convertible

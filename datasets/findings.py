@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from datasets.causes import Cause
-from datasets.checking import CheckedDataset, CheckedPhotograph, find_duplicates, is_flat
+from datasets.checked_photograph import CheckedDataset, CheckedPhotograph, find_duplicates, is_flat
 from datasets.leaks import near_duplicates
 from datasets.near_duplicates import MAX_PHOTOGRAPHS, MIN_PHOTOGRAPHS
 from segdec.runtime.files import write_text_atomic

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from datasets.checking import CheckedDataset, CheckedPhotograph, find_duplicates
+from datasets.checked_photograph import CheckedDataset, CheckedPhotograph, find_duplicates
 from datasets.problems import list_names
 from datasets.sample import Dataset, DataSetItem, Split
 from datasets.splitting import SPLITS

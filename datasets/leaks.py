@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datasets.checking import CheckedDataset, CheckedPhotograph, UnreadPhotographs, find_duplicates
+from datasets.checked_photograph import CheckedDataset, CheckedPhotograph, UnreadPhotographs, find_duplicates
 from datasets.folds import keep_every_share
 from datasets.name_lists import items_by_name, known_names, nearest_known
 from datasets.near_duplicates import (

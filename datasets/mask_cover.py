@@ -1,7 +1,7 @@
 """Finds sets whose masks are inverted: white where the photographs are good."""
 
 from datasets.annotations.computed_mask import source_files
-from datasets.checking import CheckedDataset, CheckedPhotograph, UnreadPhotographs
+from datasets.checked_photograph import CheckedDataset, CheckedPhotograph, UnreadPhotographs
 from datasets.problems import list_names
 from segdec.errors import DatasetError
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from datasets.checking import CheckedPhotograph, find_duplicates
+from datasets.checked_photograph import CheckedPhotograph, find_duplicates
 from datasets.leaks import format_duplicates
 from datasets.sample import Dataset
 from datasets.splitting import SPLITS

@@ -14,7 +14,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.checking import CheckedPhotograph, check_dataset
+from datasets.checked_photograph import CheckedPhotograph
+from datasets.checking import check_dataset
 from datasets.folds import find_clusters, stratified_group_split
 from datasets.leaks import near_duplicates_for_split
 from datasets.sample import Split

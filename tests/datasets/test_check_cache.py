@@ -105,7 +105,7 @@ def test_files_that_were_only_touched_are_not_decoded(start, folder_root, monkey
     first, _ = start()
     for path in folder_root.rglob("*.png"):
         touch(path)
-    monkeypatch.setattr("datasets.checking.decode", lambda *_, **__: pytest.fail("was decoded"))
+    monkeypatch.setattr("datasets.item_check.decode", lambda *_, **__: pytest.fail("was decoded"))
     again, read = start()
     assert read == file_names(folder_root)
     assert again == first

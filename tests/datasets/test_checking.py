@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from datasets import checking
+from datasets import item_check
 from datasets.causes import Cause
-from datasets.checking import check_dataset, describe_risks, find_duplicates
+from datasets.checked_photograph import find_duplicates
+from datasets.checking import check_dataset, describe_risks
 from datasets.layouts.folder import index
 from datasets.problems import describe_causes, format_problem
 from datasets.sample import Dataset, DataSetIssue, DataSetItem
@@ -219,7 +220,7 @@ def test_an_interruption_does_not_wait_for_the_rest(monkeypatch):
         interrupted.set()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(checking, "read_files", read_files)
+    monkeypatch.setattr(item_check, "read_files", read_files)
     items = tuple(DataSetItem(str(number), Path("a"), None, 0, "a") for number in range(2_000))
     with pytest.raises(KeyboardInterrupt):
         check_dataset(Dataset(("good",), items), threads=1, progress=interrupt)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from datasets.checking import CheckedDataset, CheckedPhotograph
+from datasets.checked_photograph import CheckedDataset, CheckedPhotograph
 from datasets.folds import (
     assign_folds,
     find_clusters,

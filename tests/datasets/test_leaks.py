@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from datasets import leaks
-from datasets.checking import CheckedDataset, CheckedPhotograph
+from datasets.checked_photograph import CheckedDataset, CheckedPhotograph
 from datasets.leaks import (
     near_duplicates,
     near_duplicates_for_split,

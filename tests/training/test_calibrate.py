@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 import pytest
 
-from datasets.checking import CheckedPhotograph
+from datasets.checked_photograph import CheckedPhotograph
 from datasets.name_lists import read_name_list
 from datasets.near_duplicates import normalized_thumbnail
 from datasets.sample import DataSetItem

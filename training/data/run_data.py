@@ -12,7 +12,8 @@ import numpy as np
 from pydantic import ValidationError
 
 from datasets.check_cache import CheckCache
-from datasets.checking import CheckedDataset, UnreadPhotographs, check_dataset, describe_risks
+from datasets.checked_photograph import CheckedDataset, UnreadPhotographs
+from datasets.checking import check_dataset, describe_risks
 from datasets.class_indices import read_class_indices
 from datasets.folds import Duplicates, assign_folds
 from datasets.leaks import near_duplicates_for_split, raise_if_unusable, warn_of_near_leaks

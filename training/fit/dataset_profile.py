@@ -12,7 +12,8 @@ import numpy as np
 
 from datasets.annotations.labels import DEFECT
 from datasets.check_cache import CheckCache, CheckResult, FileState
-from datasets.checking import CheckedDataset, CheckedPhotograph, check_dataset, describe_risks
+from datasets.checked_photograph import CheckedDataset, CheckedPhotograph
+from datasets.checking import check_dataset, describe_risks
 from datasets.leaks import near_duplicates_for_split
 from datasets.mask_cover import check_mask_cover
 from datasets.problems import format_problem, raise_if_problems

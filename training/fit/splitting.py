@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from datasets.checking import CheckedDataset
+from datasets.checked_photograph import CheckedDataset
 from datasets.folds import GroupCluster, assign_folds, find_clusters, stratified_group_split
 from datasets.sample import Dataset, Split
 from datasets.splitting import SPLITS

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from datasets.checking import CheckedPhotograph, check_dataset
+from datasets.checked_photograph import CheckedPhotograph
+from datasets.checking import check_dataset
 from datasets.layouts import manifest
 from datasets.problems import raise_if_problems
 from datasets.reading_options import ReadingOptions

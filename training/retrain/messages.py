@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from datasets.checking import CheckedPhotograph
+from datasets.checked_photograph import CheckedPhotograph
 from datasets.splitting import SPLITS
 from training.formatting import count_of
 from training.retrain.splitting import ReviewedSplit

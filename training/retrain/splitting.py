@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from datasets.checking import CheckedPhotograph
+from datasets.checked_photograph import CheckedPhotograph
 from datasets.folds import GroupCluster, find_clusters, stratified_group_split
 from datasets.leaks import near_duplicates_for_split
 from datasets.sample import Split, is_unlocalized

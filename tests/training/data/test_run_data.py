@@ -257,7 +257,7 @@ def test_duplicates_in_two_splits(load, toy_root, tmp_path, monkeypatch, capsys,
     assert "warning: 2 photographs have a near duplicate in another split" in warnings
     assert all(place in warnings for place in (f"{one.name} (train)", f"{other.name} (test)"))
     data.check_cache.save(parents=True)
-    monkeypatch.setattr("datasets.checking.decode", lambda *_, **__: pytest.fail("was decoded"))
+    monkeypatch.setattr("datasets.item_check.decode", lambda *_, **__: pytest.fail("was decoded"))
     load_run_data(load(*at(root)))
     assert capsys.readouterr().err == warnings
     load_run_data(load(*at(root), *allow))

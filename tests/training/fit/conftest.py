@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from datasets.checking import CheckedDataset, CheckedPhotograph
+from datasets.checked_photograph import CheckedDataset, CheckedPhotograph
 from datasets.sample import Dataset, DataSetItem
 from training.fit.dataset_profile import DatasetProfile, ProfiledDataset
 

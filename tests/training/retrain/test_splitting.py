@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datasets.checking import CheckedPhotograph
+from datasets.checked_photograph import CheckedPhotograph
 from datasets.layouts.toy import make_sample
 from datasets.near_duplicates import normalized_thumbnail
 from datasets.sample import DataSetItem
