@@ -26,9 +26,9 @@ A defective photograph without a mask is a problem, because the mask may have be
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from datasets.annotations.label_meanings import (
     LabelMeanings,
@@ -41,22 +41,20 @@ from datasets.causes import Cause, CodedDatasetError
 from datasets.formats.annotation_files import FORMATS, Readers, read_annotation_files
 from datasets.formats.annotation_reader import FileAnnotation, annotated_item, problem
 from datasets.formats.voc import is_class_mask
-from datasets.formats.yolo import NAME_FILES, YAML_SUFFIXES
-from datasets.layouts.class_folders import MASKS, ClassFolders
 from datasets.layouts.class_spelling import renamed, unify_spelling
 from datasets.layouts.evidence import combine
 from datasets.layouts.folder_contents import FolderContents, find_folder, list_contents
+from datasets.layouts.folder_evidence import FolderEvidence, read_folders
 from datasets.layouts.mask_labels import label_by_masks
-from datasets.layouts.mask_pairing import MaskFile, MaskPairing
+from datasets.layouts.mask_pairing import MaskFile
 from datasets.layouts.unlabelled import resolve_unlabelled
+from datasets.layouts.unmasked import SUPERVISION_FILE, without_unmasked
 from datasets.problems import list_names
 from datasets.reading_options import DEFAULTS, ReadingOptions
-from datasets.sample import Dataset, DataSetIssue, DataSetItem, Split
+from datasets.sample import Dataset, DataSetIssue, DataSetItem
 from datasets.splitting import assign_own_splits
 from datasets.supervision import apply_supervision, interpret_masks
 from segdec.runtime.label_names import is_ignored
-
-SUPERVISION_FILE = "supervision.txt"
 
 ALL_FORMATS = tuple(FORMATS)
 
@@ -87,7 +85,7 @@ def list_items(
     sources = [root] if root.is_file() else [*class_masks, *contents.texts]
     photographs = list(contents.photographs.values())
     readers = read_annotation_files(folder, sources, photographs, formats, reading)
-    stated = _read_folders(contents, sorted({*contents.masks} - {*class_masks}), readers, reading)
+    stated = read_folders(contents, sorted({*contents.masks} - {*class_masks}), readers, reading)
     meanings = interpret_labels(stated.labels, reading)
     notes = [*stated.notes, *_rename_good(readers, meanings)]
     annotations, problems, more = _combine(contents, stated, readers, meanings)
@@ -100,41 +98,7 @@ def list_items(
     dataset = _labelled(interpret_masks(dataset, reading), annotations, reading.max_pixels)
     if (folder / SUPERVISION_FILE).exists():
         dataset = apply_supervision(dataset, folder / SUPERVISION_FILE)
-    return _without_unmasked(dataset, folder)
-
-
-@dataclass(frozen=True)
-class _Folders:
-    """What folders and masks state: the class and the split of each photograph by name, or None; its masks.
-
-    `labels` are all labels of the data set, `problems` those of masks.
-    """
-
-    classes: Mapping[str, str | None]
-    splits: Mapping[str, Split | None]
-    masks: Mapping[str, Sequence[MaskFile]]
-    labels: Collection[str]
-    problems: Sequence[DataSetIssue]
-    notes: Sequence[str]
-
-
-def _read_folders(
-    contents: FolderContents, mask_files: Sequence[Path], readers: Readers, reading: ReadingOptions
-) -> _Folders:
-    named, annotations = contents.photographs, [each for r in readers.values() for each in r.annotations]
-    defects = {label for each in annotations for label in each.defect_labels}
-    folders = ClassFolders(contents.folder, named.values(), defects, _exports(contents, readers), reading)
-    stated = {name: folders.class_of(path) for name, path in named.items()}
-    labels = {label for label in stated.values() if label is not None}.union(
-        *(each.all_labels for each in annotations)
-    )
-    good = interpret_labels(labels, reading).good
-    classes = {name: GOOD if label in good else label for name, label in stated.items()}
-    problems: list[DataSetIssue] = []
-    masks = MaskPairing(contents.folder, named, classes).pair(mask_files, problems)
-    labels |= {mask.folder for files in masks.values() for mask in files if mask.folder}
-    splits = {name: folders.split_of(path) for name, path in named.items()}
-    return _Folders(classes, splits, masks, labels, problems, folders.describe(good))
+    return without_unmasked(dataset, folder)
 
 
 def _rename_good(readers: Readers, meanings: LabelMeanings) -> list[str]:
@@ -148,7 +112,7 @@ def _rename_good(readers: Readers, meanings: LabelMeanings) -> list[str]:
 
 
 def _combine(
-    contents: FolderContents, folders: _Folders, readers: Readers, meanings: LabelMeanings
+    contents: FolderContents, folders: FolderEvidence, readers: Readers, meanings: LabelMeanings
 ) -> tuple[list[FileAnnotation], list[DataSetIssue], list[str]]:
     """What folders, masks and annotation files state about each photograph; also problems and notes."""
     named, problems = contents.photographs, [*contents.problems, *folders.problems]
@@ -232,14 +196,6 @@ def _one_for_each(readers: Readers, problems: list[DataSetIssue]) -> dict[str, F
     return annotations
 
 
-def _exports(contents: FolderContents, readers: Readers) -> set[Path]:
-    """The folders of files that describe many photographs, of any class."""
-    listing = [r for name, r in readers.items() if name in FORMATS and FORMATS[name].lists_photographs]
-    files = [path for reader in listing for path in reader.files]
-    files += [path for path in contents.texts if path.name in NAME_FILES or path.suffix in YAML_SUFFIXES]
-    return {path.parent for path in files}
-
-
 def _formats_by_folder(readers: Readers) -> dict[Path, set[str]]:
     """The formats of the annotations of each folder's photographs."""
     formats: dict[Path, set[str]] = {}
@@ -257,42 +213,3 @@ def _describe_masks(annotations: Sequence[FileAnnotation]) -> list[str]:
         *[f"Photographs with a mask file and shapes: {list_names(both)}; the masks are used."] * bool(both),
         *[f"Photographs with several mask files: {list_names(several)}; they are combined."] * bool(several),
     ]
-
-
-def _without_unmasked(dataset: Dataset, root: Path) -> Dataset:
-    """Turns defective photographs without a mask into problems, unless their supervision is `label`."""
-    unmasked = [item for item in dataset.items if _is_unmasked(item)]
-    number, of_folder = (
-        Counter(folder for item in items for folder in _folders(item)) for items in (unmasked, dataset.items)
-    )
-    whole = {name for name in number if number[name] == of_folder[name]}
-    folders = sorted({_line(item, whole) for item in unmasked} & whole)
-
-    def check(item: DataSetItem) -> DataSetItem | DataSetIssue:
-        if not _is_unmasked(item):
-            return item
-        line = _line(item, whole)
-        lines = [f"'label  {name}'" for name in (folders if line in whole else [line])]
-        text = (
-            f"The photograph {item.image_file} is defective but has no mask. Draw "
-            f"{root / MASKS / item.name}.png, move the photograph to '{GOOD}', or, to use the class alone, "
-            f"add to {root / SUPERVISION_FILE}: {', '.join(lines)}."
-        )
-        return DataSetIssue(str(item.image_file), text, item.name, Cause("photograph_without_mask"))
-
-    return dataset.with_items(map(check, dataset.items))
-
-
-def _is_unmasked(item: DataSetItem) -> bool:
-    return item.label > 0 and item.mask_file is None and item.supervision != "label"
-
-
-def _line(item: DataSetItem, whole: Collection[str]) -> str:
-    """The folder of a photograph if all photographs in and below it are unmasked, else its name."""
-    folders = _folders(item)
-    return folders[0] if folders and folders[0] in whole else item.name
-
-
-def _folders(item: DataSetItem) -> list[str]:
-    """The folders above a photograph below the root, the nearest first."""
-    return [str(path) for path in PurePosixPath(item.name).parents][:-1]
