@@ -10,6 +10,7 @@ from api.http.middleware.draining import ShutdownMiddleware
 from api.http.middleware.request_id import RequestIdMiddleware
 from api.http.middleware.response_headers import ResponseHeadersMiddleware
 from api.http.middleware.translation import TranslationMiddleware
+from api.http.middleware.untrusted_proxy import UntrustedProxyMiddleware
 from api.metrics import Metrics
 from api.record.uninspected_middleware import UninspectedMiddleware
 from api.settings import Settings
@@ -48,7 +49,7 @@ CORS_ANSWER_HEADERS = (
 def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
     """Adds the middleware to `app`.
 
-    A request passes, in this order: headers of all answers, access log, language of the
+    A request passes, in this order: headers of all answers, access log, report of a proxy, language of the
     answer, CORS (so that a browser can read every rejection, and a preflight, which has no key, is answered),
     request id, host name, origin (both before the log of photographs, which other sites could fill),
     shutdown, log of photographs that are not inspected, route.
@@ -69,5 +70,7 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
             expose_headers=CORS_ANSWER_HEADERS,
         )
     app.add_middleware(TranslationMiddleware)
+    if not settings.trusted_proxies:
+        app.add_middleware(UntrustedProxyMiddleware)
     app.add_middleware(AccessMiddleware, metrics=metrics, log=settings.access_log)
     app.add_middleware(ResponseHeadersMiddleware)

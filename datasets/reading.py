@@ -105,7 +105,9 @@ def _decode_mask(item: DataSetItem, data: bytes, photograph: Sample, max_pixels:
     if values.shape != shape:
         # Some annotation tools ignore the EXIF orientation of a photograph.
         rotated = values.shape == shape[::-1]
-        choice = f", or give {BEFORE_ROTATION}" * (photograph.orientation >= 5)
+        before = rotated and photograph.orientation >= 5
+        code = "mask_before_rotation" if before else "mask_of_other_size"
+        choice = f", or give {BEFORE_ROTATION}" if before else ""
         hint = f" If the annotation tool ignored the EXIF orientation, remove it{choice}." if rotated else ""
         size, expected = _size(values.shape), _size(shape)
         unit = "pixels (width × height)"
@@ -113,7 +115,7 @@ def _decode_mask(item: DataSetItem, data: bytes, photograph: Sample, max_pixels:
             f"The mask {item.mask_file} is {size} {unit}, its photograph {item.image_file} is {expected} "
             f"{unit}. Expected equal sizes: draw the mask on this photograph, or check that the two belong "
             f"together.{hint}",
-            Cause("mask_of_other_size", {"mask": str(item.mask_file), "size": size, "expected": expected}),
+            Cause(code, {"mask": str(item.mask_file), "size": size, "expected": expected}),
         )
     if item.mask_threshold is None and item.mask_values is None:
         _check_values(item, values)

@@ -12,7 +12,7 @@ from segdec.config import Config, Fraction, InputConfig, NetworkConfig, OddSide
 from segdec.encoders import SEGDECNET
 from segdec.errors import ImageError
 from segdec.images import DEFAULT_MAX_PIXELS, MAX_PIXEL_LIMIT, encode_png, read_mask
-from training.run_name import PATTERN
+from training.run_name import PATTERN, check_run_name
 
 Count = Annotated[int, Field(gt=0)]
 Steps = Annotated[int, Field(ge=0)]
@@ -342,7 +342,7 @@ class ExperimentConfig(BaseSettings):
         cli_prog_name="python -m training run EXPERIMENT.toml",
     )
 
-    name: Changeable[Annotated[str, Field(pattern=PATTERN)]] = Field(
+    name: Changeable[Annotated[str, Field(pattern=PATTERN), AfterValidator(check_run_name)]] = Field(
         "run", description="name of the run's folder in --runs"
     )
     runs: Changeable[Path] = Field(Path("runs"), description="folder of all runs")

@@ -64,7 +64,10 @@ def start_session(
 
 
 def find_session(connection: Connection, token: str, now: datetime) -> Session | None:
-    """Returns the session of a token; None if it is unknown or has expired."""
+    """Returns the session of a token; None if it is unknown or has expired.
+
+    One of a person that would last longer than any was begun before the clock was set back.
+    """
     columns = (
         sessions.c.user,
         users.c.role,
@@ -76,6 +79,7 @@ def find_session(connection: Connection, token: str, now: datetime) -> Session |
         sessions.c.is_replaced,
     )
     valid = (sessions.c.token == digest_of(token)) & (sessions.c.expires_at > now)
+    valid &= users.c.is_screen | (sessions.c.expires_at <= now + MAX_TIME)
     row = connection.execute(select(*columns).join_from(sessions, users).where(valid)).one_or_none()
     return None if row is None else Session(**row._asdict())
 

@@ -44,7 +44,7 @@ class NewVersion(SentModel):
 
 @router.get("", responses=PROBLEMS, dependencies=READ)
 async def list_versions(data_sets: DataSetsDep, data_set_id: DataSetId) -> VersionList:
-    """The versions of a data set, the newest first."""
+    """The newest 1000 versions of a data set, the newest first."""
     return await data_sets.read(versions.list_versions, data_set_id)
 
 

@@ -25,6 +25,7 @@ from segdec.annotation_content import AnnotationContent
 from segdec.runtime.label_names import is_ignored
 
 MANIFEST_FORMAT = "jsonl"
+MAX_LISTED = 1000
 PHOTOGRAPHS, MASKS = "photographs", "masks"
 """Folders of the files in a version."""
 table, photographs = data_set_versions.c, data_set_photographs.c
@@ -126,7 +127,7 @@ def create_version(
     Raises:
         RequestError: 404 if the data set does not exist.
     """
-    name, latest = find_data_set(connection, data_set_id)["name"], _rows(connection, data_set_id)[:1]
+    name, latest = find_data_set(connection, data_set_id)["name"], _newest(connection, data_set_id, 1)
     digest = snapshot.manifest.sha256
     if latest and (bytes(latest[0]["digest"]), classes_of(latest[0])) == (digest, snapshot.classes):
         return int(latest[0]["number"])
@@ -168,14 +169,15 @@ def show_version(connection: Connection, data_set_id: int, number: int) -> Versi
 
 
 def list_versions(connection: Connection, data_set_id: int) -> VersionList:
-    """Returns the versions of a data set, the newest first; raises as `find_data_set`."""
+    """Returns the newest versions of a data set, the newest first; raises as `find_data_set`."""
     find_data_set(connection, data_set_id)
-    return VersionList(versions=[_make_version(row) for row in _rows(connection, data_set_id)])
+    rows = _newest(connection, data_set_id, MAX_LISTED)
+    return VersionList(versions=[_make_version(row) for row in rows])
 
 
-def _rows(connection: Connection, data_set_id: int) -> Sequence[RowMapping]:
+def _newest(connection: Connection, data_set_id: int, limit: int) -> Sequence[RowMapping]:
     statement = select(data_set_versions).where(table.data_set_id == data_set_id)
-    return connection.execute(statement.order_by(table.number.desc())).mappings().all()
+    return connection.execute(statement.order_by(table.number.desc()).limit(limit)).mappings().all()
 
 
 def _make_version(row: Mapping[Any, Any]) -> Version:

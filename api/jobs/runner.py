@@ -123,8 +123,20 @@ class JobRunner:
         finally:
             alive.cancel()
             await asyncio.to_thread(resources.close)
-        with suppress(RequestError):  # otherwise it is failed when it has not been kept alive
-            await self._record.write(finish_job, job_id, state, job.progress, failure, datetime.now(UTC))
+        await self._store_end(job_id, job, state, failure)
+
+    async def _store_end(self, job_id: int, job: Job, state: JobState, failure: Failure | None) -> None:
+        """Tries again until the record can be used; an interrupted job is failed without it, too."""
+        ended_at = datetime.now(UTC)
+        while True:
+            try:
+                await self._record.write(finish_job, job_id, state, job.progress, failure, ended_at)
+            except RequestError:
+                if failure is job.kind.interrupted:
+                    return
+            else:
+                return
+            await asyncio.sleep(KEEP_ALIVE_INTERVAL_S)
 
     async def _keep_alive(self, job_id: int, job: Job) -> None:
         while True:

@@ -23,10 +23,12 @@ from xml.etree.ElementTree import Element
 from datasets.annotations.class_mask import LABEL_MAP, NAME_LISTS, MaskLabels, read_class_mask, read_labels
 from datasets.annotations.voc_shapes import read_shape
 from datasets.annotations.xml_file import read_tree
+from datasets.causes import Cause
 from datasets.formats.annotation_format import AnnotationFormat
-from datasets.formats.annotation_reader import AnnotationReader
+from datasets.formats.annotation_reader import AnnotationReader, problem
 from datasets.splitting import split_of_folder
 from segdec.errors import ImageError
+from segdec.images import read_file, read_header
 
 ROOT = "annotation"
 IMAGE_SETS = "ImageSets"
@@ -141,6 +143,9 @@ def _read_mask(reader: AnnotationReader, path: Path) -> None:
         except ImageError as error:
             raise ValueError(str(error)) from error
         annotation.shapes += shapes
+        if read_header(read_file(path), str(path)).has_further_pictures:
+            text = "The mask has several pictures; the first one is used. Save the mask as a file of its own."
+            reader.dropped.append(problem(str(path), text, annotation.name, Cause("several_pictures")))
 
 
 def _labels(reader: AnnotationReader, masks: Path) -> MaskLabels | None:

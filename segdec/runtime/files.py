@@ -16,6 +16,10 @@ except ImportError:  # Windows cannot lock folders
 
 ABANDONED_S = 86_400.0
 """Age of an abandoned partial folder, on systems that cannot lock folders."""
+DIGITS = "[0-9a-f]" * 32
+"""Pattern of the number in the name of a temporary folder."""
+REPLACED = ".replaced"
+"""Marks the name of a temporary folder as the former content of its target."""
 
 
 def write_bytes_atomic(path: Path, data: bytes) -> None:
@@ -43,7 +47,7 @@ def atomic_folder(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
     Yields an empty temporary folder in the same parent, which is created if missing. If the block succeeds,
     the temporary folder replaces `folder`; if the block raises, it is removed. Symbolic links are followed.
-    Temporary folders that killed processes left for the same target are removed as well.
+    Temporary folders that killed processes left in the parent are removed as well.
 
     Raises:
         FileExistsError: If `folder` exists and `overwrite` is false, or it is not a folder.
@@ -52,15 +56,14 @@ def atomic_folder(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
     target = folder.resolve()
     if target.exists() and not (overwrite and target.is_dir()):
         raise FileExistsError(f"{folder} exists. Choose another folder or allow to overwrite a folder.")
-    if target.exists():  # else a temporary folder may be the last copy
-        _remove_abandoned(target)
+    _remove_abandoned(target.parent)
     with _staged(target) as staged:
         try:
             yield staged
             _put_in_place(staged, target, overwrite)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
-    _remove_abandoned(target)
+    _remove_abandoned(target.parent)
 
 
 def remove_temporary_files(folder: Path, name: str | None = None) -> None:
@@ -68,7 +71,7 @@ def remove_temporary_files(folder: Path, name: str | None = None) -> None:
 
     With a `name`, only temporary folders of the target with this name. `folder` may be missing.
     """
-    for path in folder.glob(".*.tmp" if name is None else _leftovers_of(name)):
+    for path in folder.glob(".*.tmp" if name is None else f".{glob.escape(name)}.{DIGITS}*.tmp"):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
@@ -79,7 +82,7 @@ def _put_in_place(staged: Path, target: Path, overwrite: bool) -> None:
     if not (overwrite and target.exists()):
         staged.rename(target)
         return
-    old = _beside(target)
+    old = _beside(target, REPLACED)
     with folder_lock(target):
         target.rename(old)
         try:
@@ -137,9 +140,12 @@ def fsync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _remove_abandoned(target: Path) -> None:
-    """Removes the temporary folders that killed writers of `target` left."""
-    for path in target.parent.glob(_leftovers_of(target.name)):
+def _remove_abandoned(parent: Path) -> None:
+    """Removes the temporary folders that killed writers left, but not the last copy of a replaced folder."""
+    for path in parent.glob(f".?*.{DIGITS}*.tmp"):
+        name = path.name.removesuffix(f"{REPLACED}.tmp")
+        if name != path.name and not path.with_name(name[1:-33]).exists():
+            continue
         with suppress(OSError):  # its writer is running, or another process is removing it
             old = time.time() - path.stat().st_mtime > ABANDONED_S
             with folder_lock(path, wait=False) as locked:
@@ -147,9 +153,5 @@ def _remove_abandoned(target: Path) -> None:
                     shutil.rmtree(path, ignore_errors=True)
 
 
-def _leftovers_of(name: str) -> str:
-    return f".{glob.escape(name)}.{'[0-9a-f]' * 32}.tmp"
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+def _beside(path: Path, kind: str = "") -> Path:
+    return path.with_name(f".{path.name}.{uuid4().hex}{kind}.tmp")

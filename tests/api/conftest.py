@@ -339,6 +339,13 @@ def postgres():
         yield cluster
 
 
+@pytest.fixture
+def own_postgres():
+    """A cluster that the test can stop; the shared one has the databases of all tests to recover."""
+    with running_postgres() as cluster:
+        yield cluster
+
+
 @pytest.fixture(scope="session")
 def make_database(postgres):
     """Makes a database of PostgreSQL, empty or as another one, and returns its URL."""

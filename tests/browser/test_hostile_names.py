@@ -11,15 +11,22 @@ from playwright.sync_api import expect
 
 from api.accounts.sessions import start_session
 from api.accounts.users import add_user
+from api.app import create_app
 from api.database.database import open_database, write_transaction
+from api.settings import Settings
 from segdec import __version__
+from segdec.artifact import ModelRating, OperatingPoint, OperatingPoints, PartShare
 from segdec.images import encode_png
 from segdec.training_schemas import WorkerIdentity
+from tests.api.live_server import served
+from tests.api.models.stub_models import StubModels
 from tests.browser.conftest import PagePredictor, part_image, serving
+from tests.browser.test_models import manifest_of
 from training.worker.service_connection import ServiceConnection
 
 ATTACK = "'\"><img src=x onerror=attacked=1><svg onload=attacked=1><script>attacked=1"
 LINK = "javascript:attacked=1//"
+VERSION = "1<img src=x onerror=attacked=1>"
 WORKER_KEY = "of-a-worker"
 PAGES = {
     "": None,
@@ -139,6 +146,33 @@ def test_stored_names_stay_text_on_every_page(visit, service, path):
     expect(page.locator("#account")).to_contain_text(ATTACK)
     if PAGES[path] is not None:
         expect(page.locator("main")).to_contain_text(PAGES[path])
+    check_no_attack(page)
+
+
+def check_no_attack(page):
     page.wait_for_load_state("networkidle")
     assert page.evaluate(ELEMENTS) == []
     assert page.evaluate("typeof attacked") == "undefined"
+
+
+@pytest.mark.parametrize("path", ["", "models", "docs"])
+def test_texts_of_served_models_stay_text(visit, tmp_path, monkeypatch, path):
+    models = StubModels(tmp_path / "models", monkeypatch)
+    stub = models.put(VERSION, ATTACK)
+    share = PartShare(count=1, parts=2, low=0.1, high=0.9)
+    point = OperatingPoint(goal="chosen", threshold=0.5, rejected=share, missed=share, note=ATTACK)
+    manifest = manifest_of(
+        stub.config,
+        rating=ModelRating(level="weak", reason=ATTACK, advice=(ATTACK,)),
+        operating_points=OperatingPoints(measured_on=ATTACK, points=(point,)),
+        warnings=(ATTACK,),
+    )
+    stub.config = manifest.model_copy(update={"name": ATTACK, "version": VERSION})
+    settings = {"models": models.folder, "batch_sizes": (1,), "local_role": "administrator"}
+    app = create_app(Settings(record_folder=tmp_path / "record", record="required", **settings))
+    with served(app) as (host, port):
+        page = visit(f"http://{host}:{port}/").open(path)
+        if path == "models":
+            expect(page.locator("main")).to_contain_text([ATTACK])
+            expect(page.locator(".rating").first).to_contain_text(ATTACK)
+        check_no_attack(page)

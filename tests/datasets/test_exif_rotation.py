@@ -134,6 +134,20 @@ def mask_of(dataset):
     return read(next(item for item in dataset.items if item.label)).mask
 
 
+@pytest.mark.parametrize(
+    ("orientation", "code"),
+    [(1, "mask_of_other_size"), (3, "mask_of_other_size"), (6, "mask_before_rotation")],
+)
+def test_cause_says_whether_the_rotation_may_explain_the_size_of_a_mask(tmp_path, orientation, code):
+    stored = (24, 20) if orientation == 6 else (20, 24)
+    write_photograph(tmp_path / "dent/a.png", orientation, *stored)
+    write_photograph(tmp_path / "good/b.png", 1)
+    mask_file(tmp_path, 24, 20)
+    (problem,) = check_dataset(load(tmp_path, mask_file, KEPT)).dataset.problems
+    assert problem.cause.code == code
+    assert ("--annotations-before-rotation" in problem.text) == (code == "mask_before_rotation")
+
+
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("tool", TOOLS)
 def test_annotations_of_square_photographs_are_rotated_with_them(tmp_path, tool, orientation):

@@ -53,6 +53,7 @@ def test_environment_variables_are_ignored(experiment, monkeypatch):
         ),
         ("batch_size = 0\n" + MINIMAL, "batch_size: Input should be greater than 0 .got 0."),
         ("name = '../up'\n" + MINIMAL, "name: String should match pattern"),
+        ("name = 'NUL'\n" + MINIMAL, "'NUL' cannot name a run"),
         ("[network]\npreset = 'sed'\n" + MINIMAL, "unknown preset 'sed'; known: seed, jim2019"),
         ("[input]\nheight = 100\n" + MINIMAL, "input.height: Input should be a multiple of 8"),
         (

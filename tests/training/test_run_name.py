@@ -28,6 +28,9 @@ from training.run_name import PATTERN, check_run_name, make_run_name
         ("a\nb", "a_b"),
         (os.fsdecode(b"b\xe4d"), "b_d"),
         ("划" * 80, "划" * 50),  # three bytes each
+        ("NUL", "run_NUL"),
+        ("con.photos", "run_con_photos"),
+        ("parts.json", "run_parts_json"),
     ],
 )
 def test_names_of_folders(folder, name):
@@ -36,7 +39,9 @@ def test_names_of_folders(folder, name):
     assert make_run_name(name) == name
 
 
-@pytest.mark.parametrize("name", ["my run", "../x", "a/b", "", "-x", "a\n", "x" * 151])
+@pytest.mark.parametrize(
+    "name", ["my run", "../x", "a/b", "", "-x", "a\n", "x" * 151, "NUL", "com1.a", "aliases.json", "a."]
+)
 def test_given_names_are_checked(name):
     with pytest.raises(ConfigError, match=r"cannot name a run\. Expected .*, for example '\w"):
         check_run_name(name)

@@ -1,5 +1,6 @@
 """Tokens of sessions: expiry, rotation, end. On SQLite and PostgreSQL."""
 
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -127,6 +128,18 @@ def test_a_clock_that_is_set_back_locks_nobody_out_for_long(accounts):
             attempt(connection, ADMIN, NOW + 24 * HOUR)
         assert attempt(connection, ADMIN, NOW + 23.9 * HOUR) <= 2 * log_in.MAX_LOCK_S
         assert attempt(connection, ADMIN, NOW) == 0
+
+
+def test_sessions_and_links_from_before_the_clock_was_set_back_do_not_last_for_years(accounts):
+    with write_transaction(accounts) as connection:
+        for wrong, valid in ((NOW + 24 * HOUR, True), (NOW + 9000 * HOUR, False)):
+            token = start(connection, now=wrong)
+            assert (sessions.find_session(connection, token, NOW) is not None) == valid
+            link, _ = make_link(connection, "screen", ADMIN, wrong)
+            with nullcontext() if valid else pytest.raises(RequestError, match="Ask an administrator"):
+                log_in.log_in_by_link(connection, link, NOW)
+        screen = start(connection, "screen", NOW + 9000 * HOUR, is_screen=True)
+        assert sessions.find_session(connection, screen, NOW) is not None  # nobody can log it in again
 
 
 def test_failures_of_unknown_names_are_forgotten(accounts, monkeypatch):

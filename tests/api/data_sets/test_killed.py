@@ -1,23 +1,32 @@
-"""Kills of the service while photographs are added to a data set and annotated."""
+"""Kills of the service, and of its database, while photographs are added to a data set and annotated."""
 
 import base64
 import hashlib
 import itertools
 import random
-import sqlite3
 import threading
-from contextlib import closing
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import numpy as np
 import pytest
+from sqlalchemy import select
 
+from api.data_sets.tables import data_set_files
+from api.database.database import open_database
+from segdec import __version__
 from segdec.images import encode_png
+from segdec.training_schemas import WorkerIdentity
 from tests.api.conftest import PNG
 from tests.api.data_sets.filled_data_set import mask_of
+from tests.api.data_sets.test_import_routes import ZIP, archive
+from tests.api.data_sets.test_imports import PARTS
 from tests.api.record.recording_clients import RecordingService
+from training.worker.service_connection import ServiceConnection, ServiceError
 
 CLIENTS = 3
+FLAGS = ("--local-role", "engineer")
 
 
 class Sender:
@@ -25,9 +34,16 @@ class Sender:
 
     def __init__(self, url):
         self.url, self.ended, self.answered, self.unexpected = url, threading.Event(), {}, []
+        self.rejected = []
         self._threads = [threading.Thread(target=self._send, args=(number,)) for number in range(CLIENTS)]
         for thread in self._threads:
             thread.start()
+
+    def wait_for(self, answers, count):
+        """Waits until there are `count` more answers in a list or dictionary."""
+        enough = len(answers) + count
+        while len(answers) < enough and not self.unexpected:
+            self.ended.wait(0.01)
 
     def end(self):
         self.ended.set()
@@ -49,8 +65,7 @@ class Sender:
         path = f"{self.url}/v1/data-sets/1/photographs"
         try:
             answer = http.post(path, params={"name": name}, content=data, headers=PNG)
-            if answer.status_code not in (200, 201):
-                self.unexpected += [answer.text] if answer.status_code != 503 else []
+            if not self._is_done(answer):
                 return False
             photograph = answer.json()["photograph"]
             mask = mask_of((1, len(self.answered) % 28, len(self.answered) % 44))
@@ -59,28 +74,20 @@ class Sender:
             changed = http.put(f"{path}/{photograph['id']}/annotation", json=body)
         except httpx.HTTPError:
             return False
-        if changed.status_code == 200:
+        if is_done := self._is_done(changed):
             self.answered[name] = data
-        return changed.status_code == 200
+        return is_done
+
+    def _is_done(self, answer):
+        if answer.status_code == 503 and "Retry-After" in answer.headers:
+            self.rejected.append(answer)
+        elif not answer.is_success:
+            self.unexpected.append(answer.text)
+        return answer.is_success
 
 
-@pytest.mark.slow
-def test_answered_photographs_survive_kills_and_no_file_is_left_over(tmp_path):
-    folder, moments = tmp_path / "record", random.Random(0)
-    database = f"sqlite:///{folder / 'record.db'}"
-    flags = ("--local-role", "engineer")
-    service = RecordingService(folder, database, *flags)
-    httpx.post(f"{service.url}/v1/data-sets", json={"name": "a", "classes": ["dent"]}).raise_for_status()
-    sender = Sender(service.url)
-    for _ in range(2):
-        enough = len(sender.answered) + moments.randrange(3, 20)
-        while len(sender.answered) < enough and not sender.unexpected:
-            sender.ended.wait(0.01)
-        sender.ended.wait(moments.uniform(0.0, 0.05))
-        service.kill()
-        service = RecordingService(folder, database, *flags)
-        sender.url = service.url
-    sender.end()
+def check(service, folder, database, sender):
+    """Checks that each answered photograph has its label, and that no file is missing or left over."""
     assert not sender.unexpected
     with httpx.Client(base_url=f"{service.url}/v1/data-sets/1", timeout=20) as http:
         assert http.post("/next", json={"session": "a"}).status_code == 200  # removes what a crash left
@@ -95,6 +102,122 @@ def test_answered_photographs_survive_kills_and_no_file_is_left_over(tmp_path):
     service.stop()
     files = {path.name: path.read_bytes() for path in (folder / "data_sets").glob("??/*")}
     assert all(hashlib.sha256(data).hexdigest() == name for name, data in files.items())
-    with closing(sqlite3.connect(folder / "record.db")) as connection:
-        known = {row[0].hex() for row in connection.execute("SELECT sha256 FROM data_set_files")}
+    engine = open_database(database)
+    with engine.connect() as connection:
+        known = {sha256.hex() for sha256 in connection.execute(select(data_set_files.c.sha256)).scalars()}
+    engine.dispose()
     assert set(files) == known and not list((folder / "data_sets/unsettled").iterdir())
+
+
+def create(service):
+    httpx.post(f"{service.url}/v1/data-sets", json={"name": "a", "classes": ["dent"]}).raise_for_status()
+
+
+@pytest.mark.slow
+def test_answered_photographs_survive_kills_and_no_file_is_left_over(tmp_path):
+    folder, moments = tmp_path / "record", random.Random(0)
+    database = f"sqlite:///{folder / 'record.db'}"
+    service = RecordingService(folder, database, *FLAGS)
+    create(service)
+    sender = Sender(service.url)
+    for _ in range(2):
+        sender.wait_for(sender.answered, moments.randrange(3, 20))
+        sender.ended.wait(moments.uniform(0.0, 0.05))
+        service.kill()
+        service = RecordingService(folder, database, *FLAGS)
+        sender.url = service.url
+    sender.end()
+    check(service, folder, database, sender)
+
+
+# === The database ===
+
+
+def stop(postgres, sender):
+    """Stops the server as a crash does, until requests were rejected."""
+    postgres.stop("immediate")
+    sender.wait_for(sender.rejected, CLIENTS)
+    postgres.start()
+
+
+def end_connections(postgres, sender):
+    """Ends all connections, until requests were rejected."""
+    enough = len(sender.rejected) + CLIENTS
+    while len(sender.rejected) < enough and not sender.unexpected:
+        postgres.end_connections()
+        sender.ended.wait(0.02)
+
+
+class Trainer:
+    """A thread that reports and uploads chunks as a worker does, with the data set's first training job."""
+
+    def __init__(self, url, ended):
+        self.stored, self._ended, self.problem = [], ended, None
+        data_set = {"data_set": 1, "data_set_version": 1, "model": "a"}
+        httpx.post(f"{url}/v1/data-sets/1/versions", json={}).raise_for_status()
+        httpx.post(f"{url}/v1/training/jobs", json=data_set).raise_for_status()
+        self._worker = ServiceConnection(url, "of-a-worker", sleep=ended.wait)
+        self.job = self._worker.lease(WorkerIdentity(name="gpu", version=__version__))
+        self.thread = threading.Thread(target=self._train)
+        self.thread.start()
+
+    def _train(self):
+        for number in itertools.count():
+            if self._ended.is_set():
+                return
+            chunk = str(number).encode()
+            digest = hashlib.sha256(chunk).hexdigest()
+            try:
+                self._worker.heartbeat(self.job, is_training=True, progress={"step": number}, events=[])
+                self._worker.send_chunk(self.job, digest, chunk)
+            except ServiceError as error:
+                if "record" not in str(error):
+                    self.problem = error
+                    return
+            else:
+                self.stored.append(digest)
+
+    def check(self):
+        """Checks that the worker has the job still, with all chunks."""
+        self.thread.join()
+        with self._worker:
+            assert self.problem is None
+            assert self._worker.find_missing(self.job, self.stored) == []
+
+
+def run_import(url):
+    """Sends an archive until it is accepted; returns the import when it has ended."""
+    path = f"{url}/v1/data-sets/1"
+    while (answer := httpx.post(f"{path}/archives", content=archive(PARTS), headers=ZIP)).status_code == 503:
+        time.sleep(0.05)
+    assert answer.status_code == 202, answer.text
+    while True:
+        shown = httpx.get(f"{path}/imports/{answer.json()['id']}", timeout=20)
+        if shown.status_code == 200 and shown.json()["state"] != "running":
+            return shown.json()
+        assert shown.status_code in (200, 503), shown.text
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fail", [stop, end_connections])
+def test_answers_survive_an_outage_of_the_database(own_postgres, tmp_path, fail):
+    """Annotations, imports and a training worker continue without a restart of the service."""
+    folder, keys = tmp_path / "record", tmp_path / "train.keys"
+    keys.write_text(f"gpu:{hashlib.sha256(b'of-a-worker').hexdigest()}")
+    service = RecordingService(folder, own_postgres.url, *FLAGS, "--train-keys", str(keys))
+    create(service)
+    sender = Sender(service.url)
+    sender.wait_for(sender.answered, CLIENTS)
+    trainer = Trainer(service.url, sender.ended)
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(run_import, service.url)
+        sender.wait_for(sender.answered, CLIENTS)
+        fail(own_postgres, sender)
+        ended = running.result()
+        assert ended["state"] == "done" or ended["error_cause"]["code"] == "record_unavailable", ended
+        assert threads.submit(run_import, service.url).result()["state"] == "done"
+    sender.end()
+    trainer.check()
+    service.stop()
+    check(RecordingService(folder, own_postgres.url, *FLAGS), folder, own_postgres.url, sender)

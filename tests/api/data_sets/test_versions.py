@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
+from api.data_sets import versions
 from api.data_sets.definitions import change_data_set
 from api.data_sets.photographs import remove_photograph
 from api.data_sets.version_comparison import compare_versions
@@ -77,6 +78,15 @@ def test_equal_content_is_the_same_version(labelled):
         change_data_set(connection, labelled.id, None, ["burr"], "Ada")
     assert labelled.make_version() == 4
     assert labelled.read(show_version, 3).classes == ["scratch", "dent"]
+
+
+def test_the_newest_versions_are_listed(labelled, monkeypatch):
+    monkeypatch.setattr(versions, "MAX_LISTED", 2)
+    for number in range(3):
+        assert labelled.make_version() == number + 1
+        labelled.write(remove_photograph, number + 1, "Ada", NOW)
+    assert [version.number for version in labelled.read(list_versions).versions] == [3, 2]
+    assert labelled.read(show_version, 1).number == 1
 
 
 def test_later_changes_do_not_change_a_version(labelled):

@@ -94,6 +94,54 @@ def test_jobs_of_other_queues_do_not_wait(jobs):
     assert jobs.shown() == [("done", 1, None)] * 2
 
 
+def fail_writes(jobs, monkeypatch, count):
+    """Lets the next `count` writes fail, as without a database."""
+    write, left = jobs.record.write, iter(range(count))
+
+    async def fail(*change):
+        if next(left, None) is not None:
+            raise RequestError(503, "record_unavailable", "The record cannot be used now.")
+        return await write(*change)
+
+    monkeypatch.setattr(jobs.record, "write", fail)
+
+
+@pytest.mark.parametrize("error", [None, SegdecError("The file is empty.")])
+def test_the_end_of_a_job_is_stored_when_the_database_answers_again(jobs, monkeypatch, error):
+    monkeypatch.setattr(runner, "KEEP_ALIVE_INTERVAL_S", 0.0)
+
+    async def work():
+        fail_writes(jobs, monkeypatch, 3)
+        if error is not None:
+            raise error
+
+    jobs.run(work)
+    assert jobs.shown() == [("done", 1, None) if error is None else ("failed", 1, str(error))]
+
+
+@pytest.mark.parametrize("is_ended", [False, True])
+def test_a_service_stops_although_the_end_of_a_job_cannot_be_stored(jobs, monkeypatch, is_ended):
+    async def start_and_close():
+        begun = asyncio.Event()
+
+        async def work():
+            fail_writes(jobs, monkeypatch, 10**9)
+            begun.set()
+            if not is_ended:
+                await asyncio.Event().wait()
+
+        await jobs.start(work)
+        await begun.wait()
+        if is_ended:
+            while list(jobs.folder.iterdir()):
+                await asyncio.sleep(0)
+        async with asyncio.timeout(30):
+            await jobs.runner.close()
+
+    asyncio.run(start_and_close())
+    assert jobs.shown() == [("running", 0, None)]
+
+
 def test_a_stopped_service_states_that_its_jobs_were_interrupted(jobs):
     async def start_and_close():
         begun = asyncio.Event()

@@ -51,6 +51,7 @@ COMPUTED = {
     "api/training/job_routes.py": {"code": ["no_report", "no_predictions"]},
     "api/training/worker_routes.py": {"leased.code": ["worker_version", "worker_has_job"]},
     "api/inspecting/service.py": {"code": ["draining", "stalled", "not_ready"]},
+    "datasets/reading.py": {"code": ["mask_of_other_size", "mask_before_rotation"]},
     "segdec/imaging/integrity.py": {"code": ["truncated_image", "corrupt_image"]},
     "segdec/imaging/tiff_directory.py": {"code": ["corrupt_image", "too_many_pixels", "unsupported_type"]},
     "segdec/imaging/tiff_samples.py": {

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 
 BINARIES = max(
@@ -77,6 +78,14 @@ class OwnPostgres:
     def stop(self, mode: str = "fast") -> None:
         """Stops the cluster; with the mode `immediate` as a crash would."""
         self._run("pg_ctl", "--pgdata", self._data, "-w", "-m", mode, "stop")
+
+    def end_connections(self) -> None:
+        """Ends all connections, as a change of the primary server does."""
+        with psycopg.connect(self.url, autocommit=True) as own:
+            own.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+            )
 
     def remove(self) -> None:
         """Stops the cluster and removes its folder."""

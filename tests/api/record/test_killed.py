@@ -4,15 +4,7 @@ import random
 
 import pytest
 
-from tests.api.record.databases import running_postgres
 from tests.api.record.recording_clients import Clients, RecordingService, check
-
-
-@pytest.fixture
-def own_postgres():
-    """A cluster that the test can stop; the shared one has the databases of all tests to recover."""
-    with running_postgres() as cluster:
-        yield cluster
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from datasets.causes import Cause
 from datasets.layouts import folder
 from datasets.reading import read
 from tests.datasets.formats.reading import read_format
@@ -176,6 +177,17 @@ def test_masks_hold_classes_and_ignored_pixels(tree, tmp_path, save, file, class
     mixed = folder.index(tmp_path)
     assert [(item.name, item.label) for item in mixed.items] == [(first.name, 2), (second.name, 0)]
     assert (mixed.classes, mixed.problems) == (dataset.classes, ())
+
+
+def test_mask_with_several_pictures_is_reported(tree, tmp_path):
+    (tmp_path / "SegmentationClass").mkdir()
+    first, second = palette_mask(values_of_mask()), palette_mask(0 * values_of_mask())
+    first.save(tmp_path / "SegmentationClass/a.png", save_all=True, append_images=[second])
+    dataset = tree({"JPEGImages/a.png": None, "class_names.txt": NAMES})
+    (warning,) = dataset.dropped
+    assert (warning.name, warning.cause) == ("JPEGImages/a", Cause("several_pictures"))
+    assert warning.text.startswith("The mask has several pictures; the first one is used.")
+    assert np.count_nonzero(read(dataset.items[0]).mask) == np.count_nonzero(values_of_mask() % 255)
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,38 @@ def test_next_writer_removes_temporary_folders_of_killed_ones(existed, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
+@pytest.mark.parametrize("target", ["1", "2", "2.replaced"])
+def test_next_writer_removes_temporary_folders_of_other_targets(target, tmp_path):
+    fill(tmp_path / "1", "before")
+    with writer(tmp_path / "running") as running:
+        with writer(tmp_path / target) as killed:
+            killed.kill()
+        fill(tmp_path / "3", "")
+        assert {path.name[:6] for path in tmp_path.glob(".*")} == {".runni"}
+        running.communicate("")
+
+
+def test_folder_whose_replacement_was_killed_stays_until_it_is_written_again(tmp_path, monkeypatch):
+    fill(tmp_path / "model", "before")
+    with monkeypatch.context() as patch:  # a killed process neither undoes nor removes anything
+        rename, renamed = Path.rename, []
+
+        def rename_once(path, target):
+            if not renamed:
+                renamed.append(rename(path, target))
+
+        patch.setattr(Path, "rename", rename_once)
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
+        fill(tmp_path / "model", "after", overwrite=True)
+    fill(tmp_path / "other", "")
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "model", "again", failing=True)
+    (kept,) = tmp_path.glob(".*")
+    assert (kept / "a.txt").read_text() == "before"
+    fill(tmp_path / "model", "again")
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "other"}
+
+
 def test_temporary_folders_of_running_writers_stay(tmp_path):
     with writer(tmp_path / "model") as running:
         fill(tmp_path / "model", "first", overwrite=True)

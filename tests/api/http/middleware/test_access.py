@@ -143,6 +143,16 @@ def test_rejected_photographs_of_a_batch_under_load_are_logged_with_access_log(
 # === Whose request it was ===
 
 
+@pytest.mark.parametrize(("trusted", "warned"), [("", 1), ("127.0.0.1", 0)])
+def test_a_proxy_that_is_not_trusted_is_reported_once(make_app, caplog, trusted, warned):
+    with served(make_app(trusted_proxies=trusted)) as (host, port):
+        for headers in ({}, {"X-Forwarded-For": "203.0.113.9"}, {"X-Forwarded-Proto": "https"}):
+            httpx.get(f"http://{host}:{port}/livez", headers=headers, trust_env=False)
+    lines = [record.getMessage() for record in caplog.records if "--trusted-proxies" in record.getMessage()]
+    assert len(lines) == warned
+    assert all("127.0.0.1" in line for line in lines)
+
+
 @pytest.mark.parametrize(
     ("trusted", "expected"),
     [
