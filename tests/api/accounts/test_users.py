@@ -60,7 +60,7 @@ def test_other_passwords_are_accepted(password):
     assert is_password(hash_password(password, "anna.mueller"), password)
 
 
-def test_a_password_with_characters_for_many_letters_is_estimated_at_once(monkeypatch):
+def test_a_password_with_many_possible_substitutions_is_estimated_at_once(monkeypatch):
     """Each combination of letters is searched for words, so that 1,000 of them take seconds."""
     searched = []
     monkeypatch.setattr(matching, "dictionary_match", lambda text, *_, **__: searched.append(text) or [])
