@@ -111,8 +111,9 @@ def _describe(classes: Sequence[str], values: Sequence[int]) -> str:
     names = "name the values in an experiment (data.mask_values)"
     if len(classes) == 2:
         names = (
-            "move the masks to a folder SegmentationClass, beside a file class_names.txt with a name in each "
-            "line, the background first (in a manifest: to the column class_mask, with names in classes.txt)"
+            "move the masks, named as their photographs, to one folder SegmentationClass, beside a file "
+            "class_names.txt with a name in each line, the background first (in a manifest: to the column "
+            "class_mask, with names in classes.txt)"
         )
     return (
         f"Masks hold class indices ({list_values(defects)}): every value above 0 is a defect of the class of "

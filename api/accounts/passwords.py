@@ -19,6 +19,10 @@ with common passwords and with words of the context.
 """
 ESTIMATED_LENGTH = 40
 """Characters of a password whose guesses are estimated; more would take seconds."""
+SUBSTITUTES = str.maketrans("{[<|", "(((1")
+"""Characters that are estimated as another one for the same letter (c or l): zxcvbn tries each combination of
+letters, which would take seconds.
+"""
 PRODUCT_WORDS = ("segdec", "segdecnet")
 
 _estimating = threading.Lock()
@@ -50,8 +54,9 @@ def hash_password(password: str, name: str) -> str:
 
 def _is_guessable(password: str, name: str) -> bool:
     words = [name, *re.split(r"\W+", name), *PRODUCT_WORDS]
+    estimated = password[:ESTIMATED_LENGTH].translate(SUBSTITUTES)
     with _estimating:
-        return bool(zxcvbn(password[:ESTIMATED_LENGTH], words)["guesses"] < MIN_GUESSES)
+        return bool(zxcvbn(estimated, words)["guesses"] < MIN_GUESSES)
 
 
 def is_password(stored: str | None, password: str) -> bool:

@@ -27,6 +27,8 @@ MAX_WAITING = 4
 """Jobs of a queue that wait or run; more get a 503."""
 JOB_FILE = "job"
 """In the folder of a job: its id."""
+MAX_ID = 2**63
+"""Ids in the database are below this: a larger one is a damaged file."""
 BROKEN = Failure("It failed: the service has an error, which is in its log.", Cause(code="internal_error"))
 logger = logging.getLogger(__name__)
 
@@ -152,6 +154,7 @@ def _remove_abandoned(folders: Sequence[Path]) -> list[int]:
         with suppress(OSError), folder_lock(folder, wait=False) as is_locked:
             if is_locked:
                 with suppress(OSError, ValueError):
-                    job_ids.append(int((folder / JOB_FILE).read_text()))
+                    job_id = int((folder / JOB_FILE).read_text())
+                    job_ids += [job_id] * (job_id < MAX_ID)
                 shutil.rmtree(folder, ignore_errors=True)
     return job_ids

@@ -17,6 +17,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from api.accounts.access import AccessControl
+from api.addresses import with_mapped
 from api.app import create_app
 from api.errors import RequestError
 from api.inference.watchdog import Watchdog
@@ -175,7 +176,7 @@ def make_uvicorn_config(app: FastAPI, settings: Settings, **tls: Any) -> uvicorn
         log_config=None,  # configure_logging has done it
         access_log=False,  # AccessMiddleware logs with the request's id
         proxy_headers=bool(settings.trusted_proxies),
-        forwarded_allow_ips=list(settings.trusted_proxies),
+        forwarded_allow_ips=with_mapped(settings.trusted_proxies),
         timeout_keep_alive=settings.keep_alive_s,
         timeout_graceful_shutdown=settings.drain_s,
         **tls,

@@ -214,7 +214,8 @@ def _check_good(path: Path, labels: set[str]) -> None:
     if GOOD not in labels:
         raise DatasetError(
             f"The manifest {path} has these labels: {', '.join(sorted(labels))}. Expected '{GOOD}' for "
-            f"photographs without a defect. If there are none, list the classes in {CLASSES_FILE}."
+            "photographs without a defect, or the label of good ones in --good (data.good_labels). If there "
+            f"are none, list the classes in {CLASSES_FILE}."
         )
 
 

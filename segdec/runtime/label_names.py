@@ -68,6 +68,7 @@ def label_meaning(label: str) -> Meaning:
         is_class = _has_number(label) or not _FAULTS.isdisjoint(words)  # `defect 1`, `damage`
         return Meaning.CLASS if is_class else Meaning.ANY_DEFECT
     is_unclear = found & {Meaning.GOOD, Meaning.WITHOUT} or found in ({Meaning.MAYBE_GOOD}, {Meaning.NOT})
+    is_unclear = is_unclear or (Meaning.NOT in found and not _has_number(label))  # not `dent no. 1`
     return Meaning.MAYBE_GOOD if is_unclear else Meaning.CLASS
 
 
@@ -124,8 +125,9 @@ _ANY_DEFECT = _vocabulary(
 _FAULTS = _vocabulary(
     "damage damages damaged fault faults flaw flaws flawed error errors failure failures imperfection "
     "imperfections blemish blemishes abnormality abnormalities issue issues problem problems wrong fehlern "
-    "schaden schadens mangel mangels mängeln makel beschädigung beschädigungen anomalie anomalien befund",
-    "beschädigt schadhaft mangelhaft",
+    "schaden schadens mangel mangels mängeln makel beschädigung beschädigungen anomalie anomalien befund "
+    "auffälligkeit auffälligkeiten",
+    "beschädigt schadhaft mangelhaft auffällig",
 )
 """Further words for defects of any kind. They may be classes; their negations mean good."""
 _MAYBE_GOOD = _vocabulary(
@@ -135,7 +137,9 @@ _MAYBE_GOOD = _vocabulary(
 )
 _COUNTED = frozenset({"pass", "io"})
 """Words with another meaning beside a number: a pass of a machine, an input or output."""
-_NEGATIONS = _vocabulary("no non not without wo zero none nothing nein null ohne nicht nichts keins", "kein")
+_NEGATIONS = _vocabulary(
+    "no non not without wo zero none nothing false pseudo nein null ohne nicht nichts keins", "kein"
+)
 _NEUTRAL = _vocabulary(
     "part parts teil teile teilen image images img bild bilder photo photos photograph photographs foto "
     "fotos picture pictures sample samples piece pieces product products item items class klasse label "
@@ -164,7 +168,7 @@ _OPPOSITES = {
     Meaning.CLASS: Meaning.WITHOUT,
 }
 
-_PREFIXES = ("un", "non", "not", "no", "nicht", "kein", "keine", "ohne")
+_PREFIXES = ("un", "non", "not", "no", "pseudo", "nicht", "kein", "keine", "ohne")
 _FREE = re.compile("(?<=..)s?(free|frei)(e[mnrs]?)?$")
 _LESS = re.compile("(?<=..)(less|los)(e[mnrs]?)?$")
 _STEM_ENDING = re.compile("(?<=...)(ed|es|s|ern?|en|e|n|ing|ungen|ung|t|ig|y)$")
@@ -198,13 +202,17 @@ def _split(label: str) -> tuple[str, ...]:
     text = re.sub("(?<=[a-zß])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
     text = _folded(" ".join(re.findall(r"[^\W\d_]+", text)))
     text = re.sub(r"\b(\w) (?=\w\b)", r"\1", text)
-    text = re.sub(r"\b(non|un) (?=\w)", r"\1", text).replace("in ordnung", "io")
+    text = re.sub(r"\b(non|un) (?=\w)", r"\1", text)
+    text = re.sub(r"\bin (order|ordnung)\b", "io", text)
     text = re.sub(r"\b(free|frei) (of|from|von)\b", "no", text)
     return tuple(re.sub(r"^(.*) ?\b(free|frei)$", r"no \1", text).split())
 
 
 def _without_negations(words: Sequence[str]) -> Iterator[Meaning]:
-    """The meanings of the words with a meaning, each reversed after a negation; `NOT` for a lone negation."""
+    """The meanings of the words with a meaning, each reversed after a negation.
+
+    `NOT` for a negation at the end, as in `defect: none`, or alone.
+    """
     negated, alone = False, True
     for meaning in map(_meaning_of_word, words):
         if meaning is Meaning.NOT:
@@ -212,7 +220,7 @@ def _without_negations(words: Sequence[str]) -> Iterator[Meaning]:
         elif meaning is not Meaning.NEUTRAL:
             yield _OPPOSITES.get(meaning, Meaning.CLASS) if negated else meaning
             negated, alone = False, False
-    if alone and words and _NEGATIONS & set(words):
+    if negated or (alone and not _NEGATIONS.isdisjoint(words)):
         yield Meaning.NOT
 
 
@@ -239,9 +247,12 @@ def _negated_parts(word: str, prefixes: tuple[str, ...]) -> Iterator[str]:
 
 
 def _meaning_before_neutral(word: str) -> Meaning:
-    """The meaning of the first part of a compound whose second part is neutral, such as `goodparts`."""
+    """The meaning of the first part of a compound whose second part is neutral, such as `goodparts`.
+
+    A compound such as `goodweld` may mean good.
+    """
     for end in range(2, len(word) - 2):
         first = _MEANINGS.get(word[:end])
         if word[end:] in _NEUTRAL and first in (Meaning.GOOD, Meaning.ANY_DEFECT):
             return first
-    return Meaning.CLASS
+    return Meaning.MAYBE_GOOD if word.startswith("good") else Meaning.CLASS

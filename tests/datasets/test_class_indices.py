@@ -176,7 +176,7 @@ def test_names_give_each_index_its_class(write_set):
 def test_without_classes_the_masks_become_a_folder_with_names(write_set):
     root = write_set([[1, 2], [1, 255]])
     (note,) = load("folder", root).notes
-    assert "a folder SegmentationClass, beside a file class_names.txt" in note
+    assert "named as their photographs, to one folder SegmentationClass, beside a file class_names" in note
     (root / "masks/defect").rename(root / "masks/SegmentationClass")
     (root / "masks/class_names.txt").write_text("background\nscratch\nstain\n")
     dataset = load("folder", root)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import select
+from zxcvbn import matching
 
 from api.accounts import user_command, users
 from api.accounts.passwords import hash_password, is_password
@@ -57,6 +58,14 @@ def test_guessable_passwords_are_refused(password):
 )
 def test_other_passwords_are_accepted(password):
     assert is_password(hash_password(password, "anna.mueller"), password)
+
+
+def test_a_password_with_many_possible_substitutions_is_estimated_at_once(monkeypatch):
+    """Each combination of letters is searched for words, so that 1,000 of them take seconds."""
+    searched = []
+    monkeypatch.setattr(matching, "dictionary_match", lambda text, *_, **__: searched.append(text) or [])
+    hash_password("4@({[<691!|7$5+" * 3, "anna.mueller")
+    assert 0 < len(searched) < 300
 
 
 def test_passwords_are_compared():

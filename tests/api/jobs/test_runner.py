@@ -225,6 +225,24 @@ def test_jobs_of_a_killed_service_are_interrupted_when_the_next_one_starts(jobs)
     assert jobs.shown() == [("failed", 0, TRIAL.interrupted.text), ("done", 1, None)]
 
 
+def test_damaged_ids_of_killed_services_do_not_prevent_the_interruption_of_their_jobs(jobs):
+    async def start_and_restart():
+        stopped = asyncio.Event()
+        await jobs.start(stopped.wait)
+        (running,) = jobs.folder.iterdir()
+        shutil.copytree(running, jobs.folder / "killed")
+        for number, content in enumerate([b"9" * 30, b"1" * 5000, b"-1", b"", b"\xff"]):
+            (jobs.folder / f"{number}").mkdir()
+            (jobs.folder / f"{number}/job").write_bytes(content)
+        await JobRunner(jobs.record, jobs.folder, retry_after_s=1).end_abandoned()
+        assert list(jobs.folder.iterdir()) == [running]
+        assert jobs.shown() == [("failed", 0, TRIAL.interrupted.text)]
+        stopped.set()
+        await jobs.wait()
+
+    asyncio.run(start_and_restart())
+
+
 def test_folders_of_killed_services_are_removed(jobs):
     (jobs.folder / "0123").mkdir(parents=True)
     (jobs.folder / "0123/archive.zip").write_bytes(b"")

@@ -238,7 +238,8 @@ def test_group_in_two_splits_is_a_problem(root):
             "'label' is missing; unknown column 'class' (did you mean 'label'?)",
         ),
         ("image,label,bbox\nline/a.png,good,\n", "'bbox' (did you mean 'box'?)"),
-        ("image,label\nline/a.png,0\nline/b.png,1\n", "has these labels: 0, 1. Expected 'good'"),
+        ("image,label\nline/a.png,0\nline/b.png,1\n", "has these labels: 0, 1. Expected 'good' "),
+        ("image,label\nline/a.png,0\nline/b.png,1\n", "or the label of good ones in --good"),
         ("image,label\nline/a.png,dent\n", "has these labels: dent"),
     ],
 )

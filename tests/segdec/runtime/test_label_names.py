@@ -10,23 +10,26 @@ LABELS = {
         "OK_2|good parts|GoodParts|OKParts|iO-Teile|normal images|OK, no defect|fehlerfrei|Fehlerfreie|"
         "ohne Fehler|kein Fehler|keine Mängel|keine Maengel|keine Ma\u0308ngel|mängelfrei|unbeschädigt|"
         "unbeschaedigt|nicht beschädigt|nicht fehlerhaft|frei von Fehlern|makellos|einwandfrei|intakt|"
-        "unversehrt|in Ordnung|ohne Befund"
+        "unversehrt|in Ordnung|ohne Befund|unauffällig|ohne Auffälligkeiten|in order|false reject|"
+        "pseudo defect|Pseudofehler"
     ),
     Meaning.ANY_DEFECT: (
         "defect|defects|Defective|NOK|notOK|not ok|non-OK|N.G.|bad|fail|rejected|not good|no good|"
         "not passed|not undamaged|abnormal|unnormal|anomaly|n.i.O.|NIO|nicht i.O.|nicht in Ordnung|"
-        "nicht gut|fehlerhaft|Schlechtteile|Ausschuss|defekt"
+        "nicht gut|fehlerhaft|Schlechtteile|Ausschuss|defekt|not in order|false OK"
     ),
     Meaning.MAYBE_GOOD: (
         "no scratch|without burr|scratch free|burr-free|no scratches or dents|No solder|unscratched|"
         "uncracked|MT_Free|good scratch|OK with scratch|good_defect|pass_2|IO 1|0 defects|clean|healthy|"
         "acceptable|negative|none|no|nothing|background|ohne Grat|kratzerfrei|rissfrei|unzerkratzt|"
-        "gut mit Kratzer|sauber|keine|Nein"
+        "gut mit Kratzer|sauber|keine|Nein|defect_none|Defect: no|scratch - none|Riss: nein|goodweld|false|"
+        "false_call|false alarm|false positive"
     ),
     Meaning.CLASS: (
         "scratch|Kratzer|dent|damage|Beschädigung|error|defect 1|Defect_A|NOK_2|surface defect|clean cut|"
         "fine scratch|underfill|undercut|uneven|nonfill|Non-fill|incomplete|imperfect|unclean|not clean|"
-        "infeed|indent|free_end|notch|nodule|Passer|kos01|class_0|Scratch 0|open|missing|良品|?"
+        "infeed|indent|free_end|notch|nodule|Passer|kos01|class_0|Scratch 0|open|missing|良品|?|"
+        "scratch no. 1|auffällig|false negative"
     ),
     Meaning.IGNORED: (
         "ignore|__ignore__|ignored|dont_care|don't care|Don\u2019t care|ignore this area|ignorieren"

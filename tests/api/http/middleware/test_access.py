@@ -6,7 +6,9 @@ from typing import Any
 
 import httpx
 import pytest
+from uvicorn.middleware.proxy_headers import _TrustedHosts
 
+from api.listener.server import make_uvicorn_config
 from tests.api.conftest import PNG
 from tests.api.live_server import served
 
@@ -171,3 +173,11 @@ def test_address_of_a_client_comes_from_trusted_proxies_alone(
         headers = {"X-Forwarded-For": "203.0.113.9, 10.1.2.3"}
         httpx.get(f"http://{host}:{port}/nothing", headers=headers, trust_env=False)
     assert [line["client"] for line in logged()] == [expected]
+
+
+def test_a_trusted_ipv4_proxy_is_known_at_an_ipv6_socket(make_app):
+    """A socket that listens on `::` gives IPv4 clients addresses such as `::ffff:10.1.2.3`."""
+    app = make_app(trusted_proxies="127.0.0.1,10.0.0.0/8,2001:db8::/32")
+    trusted = _TrustedHosts(make_uvicorn_config(app, app.state.settings).forwarded_allow_ips)
+    known = ("10.1.2.3", "::ffff:10.1.2.3", "::ffff:127.0.0.1", "2001:db8::1")
+    assert [address in trusted for address in (*known, "::ffff:11.1.2.3", "::1")] == [True] * 4 + [False] * 2
