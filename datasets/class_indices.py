@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from datasets.annotations.boxed_mask import BoxedMask
-from datasets.annotations.class_values import distinct_values, list_values
+from datasets.annotations.class_values import list_values
 from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.indexed_mask import MAX_INDEX, IndexedMask, read_numbers
 from datasets.annotations.rotated_mask import RotatedMask
@@ -22,6 +23,8 @@ from segdec.images import decode_mask_values, read_file
 
 MAX_COMPARED = 1000
 """Mask files whose values are compared; of more, an even sample."""
+MIN_INDEX_SHARE = 0.05
+"""Of the marked pixels: fewer small values beside 255 are errors in masks of two values, not indices."""
 
 
 def read_class_indices(dataset: Dataset, max_pixels: int) -> Dataset:
@@ -36,7 +39,8 @@ def read_class_indices(dataset: Dataset, max_pixels: int) -> Dataset:
     files = [file for item in dataset.items for file in _undecided_files(item)]
     compared = files[:: len(files) // MAX_COMPARED + 1]
     with ThreadPoolExecutor() as pool:
-        values = dict(zip(compared, pool.map(partial(_values, max_pixels), compared), strict=True))
+        counts = dict(zip(compared, pool.map(partial(_count_values, max_pixels), compared), strict=True))
+    values = {file: set(map(int, np.flatnonzero(each))) for file, each in counts.items()}
     folders: dict[Path, set[int]] = {file.parent: set() for file in compared}
     for file, found in values.items():
         folders[file.parent] |= found
@@ -44,7 +48,7 @@ def read_class_indices(dataset: Dataset, max_pixels: int) -> Dataset:
     indexed = {folder for folder, found in folders.items() if _are_indices(found)} - unclear
     several = [file for file in compared if file.parent in indexed and len(values[file]) > 2]
     used = set().union(*(folders[folder] for folder in indexed))
-    if not several or not _are_numbered(used, several[0]):
+    if not several or not _are_numbered(used, several[0], np.sum([counts[file] for file in several], axis=0)):
         return dataset
     items = tuple(_indexed(item, indexed) for item in dataset.items)
     return replace(dataset, items=items, notes=(*dataset.notes, _describe(dataset.classes, sorted(used))))
@@ -61,12 +65,12 @@ def _undecided_files(item: DataSetItem) -> list[Path]:
     return [mask] if isinstance(mask, Path) and not decided else []
 
 
-def _values(max_pixels: int, file: Path) -> frozenset[int]:
-    """The values of a mask file; empty if it cannot be read, which the check reports."""
+def _count_values(max_pixels: int, file: Path) -> NDArray[np.int64]:
+    """The number of pixels of each value of a mask file, [256]; 0 if it is unreadable: the check says so."""
     try:
-        return frozenset(distinct_values(read_numbers(file, max_pixels=max_pixels)))
+        return np.bincount(read_numbers(file, max_pixels=max_pixels).reshape(-1), minlength=256)
     except ImageError:
-        return frozenset()
+        return np.zeros(256, np.int64)
 
 
 def _are_indices(values: set[int]) -> bool:
@@ -74,10 +78,11 @@ def _are_indices(values: set[int]) -> bool:
     return 0 < highest <= MAX_INDEX
 
 
-def _are_numbered(values: set[int], file: Path) -> bool:
-    """Whether small values are indices: beside 255 one of them may be an edge, except in a palette."""
+def _are_numbered(values: set[int], file: Path, counts: NDArray[np.int64]) -> bool:
+    """Whether small values are indices: beside 255 they may be edges or errors, except in a palette."""
     indices = values - {0, IGNORED}
-    if IGNORED not in values or indices == set(range(1, len(indices) + 1)):
+    is_rare = counts[1:IGNORED].sum() < MIN_INDEX_SHARE * counts[1:].sum()
+    if IGNORED not in values or (indices == set(range(1, len(indices) + 1)) and not is_rare):
         return True
     return not np.array_equal(decode_mask_values(read_file(file), str(file)), read_numbers(file))
 

@@ -101,6 +101,7 @@ def test_masks_of_one_value_mark_defects(write_set, masks, rows):
         (range(10, 251, 10), 125),
         ([1, 2, 253, 254, 255], 0),
         ([10, 255, 255], 127),
+        ([1] + [255] * 30, 127),  # 1 is an error: as an index it would make all defects ignored
         ([1] * 200 + [10] * 40, 5),
     ],
 )
