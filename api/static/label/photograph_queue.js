@@ -14,6 +14,7 @@ export class PhotographQueue {
     this.upcoming = [];
     this.former = []; // labelled or skipped, the newest last
     this.saving = new Set();
+    this.saved = []; // in the order of saving, also again; those being saved too
     this.skipped = new Set(); // ids
     this.unlabelled = null; // number in the data set
     this.exhausted = false; // whether the service has no photograph for this page

@@ -75,6 +75,15 @@ export class Requests extends RecordRequests {
     return this.json(`${this.path}/photographs/${id}/annotation`, options);
   }
 
+  /** An annotation of a photograph by its number, as `annotate` sends it again. */
+  async annotation(id, number) {
+    const path = `${this.path}/photographs/${id}`;
+    const { annotations } = await this.json(`${path}/annotations?before=${number + 1}&limit=1`);
+    const { id: _, at, author, has_mask: hasMask, ...content } = annotations[0];
+    const mask = hasMask && (await this.ask(`${path}/mask?annotation=${number}`));
+    return { ...content, mask: mask ? await mask.blob() : null };
+  }
+
   /** The region {left, top, width, height, pixels} that clicks [{x, y, is_defect}] describe; null if it is empty. */
   async segment(id, clicks) {
     const options = { method: "POST", headers: JSON_TYPE, body: JSON.stringify({ clicks }) };
