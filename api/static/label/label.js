@@ -17,6 +17,7 @@ import { showChoice } from "./data_set_choice.js";
 import { LabelPanel } from "./label_panel.js";
 import { PhotographQueue } from "./photograph_queue.js";
 import { Requests } from "./requests.js";
+import { selectionOf, showSelection } from "./selection.js";
 
 const RENEW_MS = 100_000; // leases expire after 300 s
 const IDLE_MS = 600_000; // without input; then the leases expire for others
@@ -26,7 +27,9 @@ const [DRAWN, PROPOSED] = ["drawn", "proposed"]; // sources of annotations
 const query = new URLSearchParams(location.search);
 const main = document.querySelector("main");
 const credentials = new Credentials(askForCredentials);
-const requests = new Requests({ credentials, session: randomId(), dataSet: query.get("data_set") });
+const selection = selectionOf(query);
+const isSelective = Object.keys(selection).length > 0;
+const requests = new Requests({ credentials, session: randomId(), dataSet: query.get("data_set"), selection });
 const parts = { requests, drafts: new DraftStore(), classes: [] };
 const queue = new PhotographQueue(requests, parts, onQueueChange);
 const editor = new MaskEditor({
@@ -106,8 +109,9 @@ async function showPreview(photograph) {
 
 function showEmpty() {
   const skipped = queue.skipped.size;
-  setText(byId("empty-title"), queue.exhausted ? translate("No photograph without a label is left") : translate("Loading …"));
-  setText(byId("empty-text"), queue.exhausted && queue.unlabelled > skipped ? translate("Other people have the remaining ones open.") : "");
+  const exhausted = isSelective ? translate("No other photograph matches the selection") : translate("No photograph without a label is left");
+  setText(byId("empty-title"), queue.exhausted ? exhausted : translate("Loading …"));
+  setText(byId("empty-text"), queue.exhausted && !isSelective && queue.unlabelled > skipped ? translate("Other people have the remaining ones open.") : "");
   byId("show-skipped").hidden = !queue.exhausted || !skipped;
   byId("next-step").hidden = !queue.exhausted;
   setText(byId("show-skipped"), translateCount(skipped, "Show the skipped photograph", "Show the {count} skipped photographs"));
@@ -286,6 +290,7 @@ byId("skip").addEventListener("click", (event) => event.detail > 1 || skip());
 byId("back").addEventListener("click", back);
 byId("undo-save").addEventListener("click", (event) => event.detail > 1 || undoSave());
 byId("copy").addEventListener("click", copySaved);
+byId("steps").prepend(byId("copy")); // beside what else changes the mask
 byId("is-boxes").addEventListener("change", ({ target }) => shown?.drawing && shown.setBoxes(target.checked));
 byId("ignore").addEventListener("click", () => saveWhole("ignore"));
 byId("reload-picture").addEventListener("click", () => show(shown));
@@ -309,6 +314,7 @@ async function start() {
   setText(byId("data-set"), dataSet.name);
   for (const name of ["data-set", "next-step"]) byId(name).href = `datasets?id=${dataSet.id}`;
   panel.showClasses(dataSet.classes);
+  showSelection(dataSet.id, dataSet.classes, selection);
   if (query.has("photograph")) {
     queue.want(Number(query.get("photograph")));
     byId("others").href = `label?data_set=${dataSet.id}`;

@@ -4,7 +4,7 @@ import { Photograph } from "./photograph.js";
 
 const PREFETCH = 3; // leased photographs, including the current one
 const MAX_LEASED = 5; // the service's limits for one request
-const MAX_SKIPPED = 100;
+const MAX_SKIPPED = 1000;
 
 export class PhotographQueue {
   /** `parts` are those of Photograph; calls `onChange()` when the current photograph or the counts change. */

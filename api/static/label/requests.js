@@ -4,10 +4,10 @@ import { JSON_TYPE, RecordRequests, base64Of } from "../shared/record_requests.j
 import { readGrey } from "../shared/png.js";
 
 export class Requests extends RecordRequests {
-  /** `session` identifies the tab; `dataSet` is the id of the data set. */
-  constructor({ credentials, session, dataSet }) {
+  /** `session` identifies the tab; `dataSet` is the id of the data set; `selection` {state, label} limits `next`. */
+  constructor({ credentials, session, dataSet, selection }) {
     super(credentials);
-    Object.assign(this, { session, dataSet });
+    Object.assign(this, { session, dataSet, selection });
   }
 
   get path() {
@@ -24,9 +24,9 @@ export class Requests extends RecordRequests {
     return this.json(this.path);
   }
 
-  /** Leases up to `count` photographs without a label: {photographs, unlabelled}. Those in `skip` are released. */
+  /** Leases up to `count` selected photographs: {photographs, unlabelled}. Those in `skip` are released. */
   async next(count, skip) {
-    const body = JSON.stringify({ session: this.session, count, skip });
+    const body = JSON.stringify({ session: this.session, count, skip, ...this.selection });
     return this.json(`${this.path}/next`, { method: "POST", headers: JSON_TYPE, body });
   }
 
