@@ -183,7 +183,7 @@ class PhotographFilters:
         proposed = select(proposals.label).where(proposals.photograph_id == table.id)
         proposed_label = proposed.correlate(data_set_photographs).scalar_subquery()
         is_removed = table.removed_at.is_not(None)
-        chosen = [is_removed if self.state == "removed" else ~is_removed]
+        chosen: list[ColumnElement[bool]] = [is_removed if self.state == "removed" else ~is_removed]
         if self.state == "unlabelled":
             chosen.append(table.label.is_(None))
         elif self.state in ("labelled", "corrected"):
