@@ -22,6 +22,7 @@ from api.data_sets.data_set_params import (
 )
 from api.data_sets.definitions import classes_of, find_data_set
 from api.data_sets.photograph_leases import Labeller
+from api.data_sets.photographs import LABEL, STATE, LabelState, PhotographFilters
 from api.data_sets.schemas import AnnotationPage, LeasedPhotographs, Source, StoredPhotograph
 from api.errors import document_problems
 from api.http.caching import PNG, REVALIDATED
@@ -79,6 +80,8 @@ class AskedNext(SessionBody):
 
     count: Annotated[int, Field(ge=1, le=MAX_LEASED, strict=True)] = 1
     skip: list[Id] = Field([], max_length=MAX_SKIPPED, description="are released and not offered now")
+    state: LabelState = Field("unlabelled", description=STATE)
+    label: RequiredName | None = Field(None, description=LABEL)
 
 
 @router.put("/photographs/{photograph_id}/annotation", responses={**BODY_PROBLEMS, **document_problems(422)})
@@ -148,10 +151,17 @@ async def lease_next(
     data_sets: DataSetsDep,
     data_set_id: DataSetId,
 ) -> LeasedPhotographs:
-    """The next photographs to label that nobody has open, leased to this session for five minutes."""
-    labeller = Labeller(asked.session, author_of(request))
+    """The next photographs to label that nobody has open, leased to this session for five minutes.
+
+    Unlabelled ones come in the order of their proposals, of others the oldest annotation first.
+    """
+    labeller, filters = (
+        Labeller(asked.session, author_of(request)),
+        PhotographFilters(asked.state, asked.label),
+    )
+    now = datetime.now(UTC)
     return await data_sets.write(
-        photograph_leases.lease_next, data_set_id, labeller, asked.count, asked.skip, datetime.now(UTC)
+        photograph_leases.lease_next, data_set_id, labeller, asked.count, asked.skip, now, filters
     )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Connection, RowMapping, select, update
 
 from api.data_sets.definitions import count_unlabelled, find_data_set
-from api.data_sets.photographs import find_photograph, show_photograph
+from api.data_sets.photographs import PhotographFilters, find_photograph, show_photograph
 from api.data_sets.proposals import most_useful_first
 from api.data_sets.schemas import LeasedPhotographs
 from api.data_sets.tables import data_set_photographs
@@ -15,6 +15,7 @@ from api.errors import RequestError
 from api.review.leases import LEASE_DURATION, is_free
 
 table = data_set_photographs.c
+UNLABELLED = PhotographFilters("unlabelled")
 
 
 @dataclass(frozen=True)
@@ -45,24 +46,28 @@ def lease_next(
     count: int,
     skip: Sequence[int],
     now: datetime,
+    filters: PhotographFilters = UNLABELLED,
 ) -> LeasedPhotographs:
-    """Leases up to `count` photographs that are not labelled and that no other session has open.
+    """Leases up to `count` photographs that match and that no other session has open.
 
-    Those that this session has open come first; their leases are renewed. Then those come whose label is most
-    useful, if a model has proposed labels. `skip` are photographs that the session releases and does not want
-    now. In a writing transaction sessions choose one after the other.
+    Those that this session has open come first; their leases are renewed. Then those without a label come
+    whose label is most useful, if a model has proposed labels; of labelled ones the oldest annotation comes
+    first, so that one that is annotated again becomes the last. `skip` are photographs that the session
+    releases and does not want now. In a writing transaction sessions choose one after the other.
 
     Raises:
         RequestError: 404 if the data set does not exist.
     """
     find_data_set(connection, data_set_id)
     _release(connection, labeller.session, table.id.in_(skip))
-    waiting = select(table.id).where(table.data_set_id == data_set_id, table.removed_at.is_(None))
-    waiting = waiting.where(table.label.is_(None), table.id.not_in(skip))
+    waiting = select(table.id).where(table.data_set_id == data_set_id, table.id.not_in(skip))
+    waiting = waiting.where(*filters.conditions())
     own = waiting.where(table.leased_to == labeller.session).order_by(table.id)
     free = waiting.where(is_free(table.leased_until, now))
+    is_unlabelled = filters.state == "unlabelled"
+    ordered = most_useful_first(data_set_id, free) if is_unlabelled else [free.order_by(table.annotation_id)]
     chosen: list[int] = []
-    for part in (own, *most_useful_first(data_set_id, free)):
+    for part in (own, *ordered):
         if len(chosen) < count:
             others = part.where(table.id.not_in(chosen)).limit(count - len(chosen))
             chosen += connection.execute(others).scalars()

@@ -25,7 +25,7 @@ from api.data_sets.data_set_params import (
 )
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.definitions import find_data_set
-from api.data_sets.photographs import MAX_NAME, NewPhotograph, PhotographFilters
+from api.data_sets.photographs import LABEL, MAX_NAME, STATE, NewPhotograph, PhotographFilters
 from api.data_sets.received_photographs import (
     check_photograph,
     find_thumbnail,
@@ -110,9 +110,9 @@ async def list_photographs(
     data_sets: DataSetsDep,
     data_set_id: DataSetId,
     state: Annotated[
-        photographs.State | None, Query(description="without it, removed photographs are left out")
+        photographs.State | None, Query(description=f"without it, removed photographs are left out; {STATE}")
     ] = None,
-    label: Annotated[Name | None, Query(description="of the latest annotation")] = None,
+    label: Annotated[Name | None, Query(description=LABEL)] = None,
     search: Annotated[PhotographName | None, Query(description="a part of the name or of the part")] = None,
     after: AfterId = 0,
     limit: Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_PAGE_SIZE)] = 100,

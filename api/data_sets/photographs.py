@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, RowMapping, Select, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, insert, or_, select, update
 
 from api.data_sets.definitions import find_data_set
 from api.data_sets.names import printable
@@ -27,7 +27,10 @@ FACTS = ("bytes", "format", "width", "height")
 PROPOSED = ("label", "score", "model", "version", "reason")
 table, proposals = data_set_photographs.c, data_set_proposals.c
 
-State = Literal["unlabelled", "labelled", "removed"]
+LabelState = Literal["unlabelled", "labelled", "corrected"]
+STATE = "corrected: labelled otherwise than the latest run of a model proposed"
+LABEL = "of the latest annotation; with the state unlabelled: proposed by a model"
+State = Literal[LabelState, "removed"]
 
 
 @dataclass(frozen=True)
@@ -167,13 +170,33 @@ def _with_files(now: datetime | None) -> Select[Any]:
 class PhotographFilters:
     """Filters of a list; None = any.
 
-    Without a state, removed photographs are left out. The label is that of the latest annotation; `search` is
-    a piece of the name or of the part, in any case.
+    Without a state, removed photographs are left out. The label is that of the latest annotation or, of
+    unlabelled photographs, the proposed one; `search` is a piece of the name or of the part, in any case.
     """
 
     state: State | None = None
     label: str | None = None
     search: str | None = None
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Returns conditions on the rows of photographs."""
+        proposed = select(proposals.label).where(proposals.photograph_id == table.id)
+        proposed_label = proposed.correlate(data_set_photographs).scalar_subquery()
+        is_removed = table.removed_at.is_not(None)
+        chosen: list[ColumnElement[bool]] = [is_removed if self.state == "removed" else ~is_removed]
+        if self.state == "unlabelled":
+            chosen.append(table.label.is_(None))
+        elif self.state in ("labelled", "corrected"):
+            chosen.append(table.label.is_not(None))
+        if self.state == "corrected":
+            chosen.append(proposed_label != table.label)
+        if self.label is not None:
+            label = proposed_label if self.state == "unlabelled" else table.label
+            chosen.append(label == self.label)
+        if self.search:
+            columns = (table.name, table.part)
+            chosen.append(or_(*(column.icontains(self.search, autoescape=True) for column in columns)))
+        return chosen
 
 
 def list_photographs(
@@ -191,17 +214,7 @@ def list_photographs(
     """
     find_data_set(connection, data_set_id)
     statement = _with_files(now).where(table.data_set_id == data_set_id, table.id > after)
-    is_removed = table.removed_at.is_not(None)
-    statement = statement.where(is_removed if filters.state == "removed" else ~is_removed)
-    if filters.state == "unlabelled":
-        statement = statement.where(table.label.is_(None))
-    elif filters.state == "labelled":
-        statement = statement.where(table.label.is_not(None))
-    if filters.label is not None:
-        statement = statement.where(table.label == filters.label)
-    if filters.search:
-        matches = (column.icontains(filters.search, autoescape=True) for column in (table.name, table.part))
-        statement = statement.where(next(matches) | next(matches))
+    statement = statement.where(*filters.conditions())
     rows = connection.execute(statement.order_by(table.id).limit(limit + 1)).mappings().all()
     shown = [_make_photograph(row) for row in rows[:limit]]
     return PhotographPage(photographs=shown, next_after=shown[-1].id if len(rows) > limit else None)

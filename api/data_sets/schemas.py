@@ -79,6 +79,9 @@ class StoredPhotograph(PhotographSummary, AnnotationContent):
     removed_at: datetime | None = Field(description="null: not removed")
     removed_by: str | None
     proposal: Proposal | None = Field(description="null: it is labelled, or nothing was proposed")
+    proposed_label: str | None = Field(
+        description="by the latest run of a model, also if it got a label since; null: none"
+    )
     opened_by: str | None = Field(description="who has it open to label it; empty if unknown; null: nobody")
 
 
@@ -119,7 +122,7 @@ class AnnotationPage(AnswerPart):
 class LeasedPhotographs(AnswerPart):
     """Photographs that only this session may label until its lease ends."""
 
-    photographs: list[StoredPhotograph] = Field(description="empty: every other one is labelled or open")
+    photographs: list[StoredPhotograph] = Field(description="empty: every other one that matches is open")
     leased_until: datetime
     unlabelled: int = Field(description="photographs of the data set without a label")
 

@@ -383,6 +383,147 @@ def test_the_label_that_was_given_is_shown_in_the_language_of_the_page(labels, o
     expect(page.locator("#facts")).to_have_text("Annotation: Gut")
 
 
+def test_the_annotation_of_the_photograph_before_is_copied_and_undone(labels, open_page):
+    labels.add(3)
+    page = open_page(locale="de").page
+    shows(page, "0.png")
+    expect(page.locator("#copy")).to_be_disabled()
+    page.keyboard.press("r")
+    expect(page.locator("#notice")).to_have_text("Es gibt noch keine Annotation, die kopiert werden kann.")
+    page.keyboard.press("x")
+    drag(page, (10.2, 8.2), (19.8, 13.8))
+    page.keyboard.press("2")
+    drag(page, (30.2, 20.2), (32.8, 21.8))
+    page.get_by_label("Rechtecke um die Fehler").check()
+    save(page)
+    shows(page, "1.png")
+    page.keyboard.press("r")
+    expect(page.locator("#save-text")).to_have_text("scratch, spot mit Maske speichern")
+    expect(page.get_by_label("Rechtecke um die Fehler")).to_be_checked()
+    page.keyboard.press("z")
+    expect(page.locator("#save")).to_be_disabled()
+    page.locator("#copy").click()
+    save(page)
+    assert labels.labels() == ["scratch", "scratch", None]
+    assert [one["is_boxes"] for one in labels.photographs()] == [True, True, False]
+    np.testing.assert_array_equal(labels.mask(1), labels.mask(0))
+
+
+def test_the_copy_has_the_label_of_the_photograph_before_also_without_a_mask(labels, open_page):
+    labels.add(5)
+    mask = np.zeros((HEIGHT, WIDTH), np.uint8)
+    mask[8:14, 10:20], mask[30:38, 40:50] = 1, 2  # the other class has the largest area
+    labels.annotate(mask, label="scratch")
+    labels.page += f"&photograph={labels.photographs()[0]['id']}"
+    page = open_page().page
+    shows(page, "0.png")
+    save(page)
+    shows(page, "1.png")
+    page.keyboard.press("r")
+    expect(page.locator("#save-text")).to_have_text("Save spot, scratch with the mask")
+    save(page)
+    shows(page, "2.png")
+    page.keyboard.press("2")
+    save(page)
+    shows(page, "3.png")
+    page.keyboard.press("r")
+    expect(page.locator("#save-text")).to_have_text("Save spot without a mask")
+    with page.expect_response("**/annotation"):
+        page.keyboard.press("g")
+    shows(page, "4.png")
+    page.keyboard.press("r")
+    expect(page.locator("#notice")).to_have_text("3.png has the label Good: press G.")
+    assert labels.labels() == ["scratch", "scratch", "spot", "good", None]
+
+
+def test_a_mask_of_another_size_is_not_copied(labels, open_page):
+    labels.add(1)
+    labels.send("small.png", np.full((HEIGHT, WIDTH - 10, 3), 40, np.uint8))
+    page = open_page().page
+    shows(page, "0.png")
+    page.keyboard.press("x")
+    drag(page, (10.2, 8.2), (19.8, 13.8))
+    save(page)
+    shows(page, "small.png")
+    page.keyboard.press("r")
+    expect(page.locator("#notice")).to_have_text(
+        "0.png has 60 × 40 pixels and this photograph 50 × 40: the mask cannot be copied."
+    )
+    expect(page.locator("#save")).to_be_disabled()
+
+
+def test_the_last_save_is_undone_from_the_next_photograph_and_what_was_drawn_stays(labels, open_page):
+    labels.add(3)
+    page = open_page(locale="de").page
+    shows(page, "0.png")
+    expect(page.locator("#undo-save")).to_be_disabled()
+    page.keyboard.press("x")
+    drag(page, (10.2, 8.2), (19.8, 13.8))
+    save(page)
+    shows(page, "1.png")
+    with page.expect_response("**/annotation"):
+        page.keyboard.press("g")
+    shows(page, "2.png")
+    page.keyboard.press("u")
+    shows(page, "1.png")
+    expect(page.locator("#unlabelled")).to_have_text("2 ohne Annotation")
+    page.locator("#undo-save").click()
+    shows(page, "0.png")
+    expect(page.locator("#save-text")).to_have_text("scratch mit Maske speichern")
+    expect(page.locator("#undo-save")).to_be_disabled()
+    page.keyboard.press("u")
+    expect(page.locator("#notice")).to_have_text(
+        "Es gibt keine Annotation, die rückgängig gemacht werden kann."
+    )
+    assert labels.labels() == [None, None, None]
+    page.keyboard.press("z")
+    expect(page.locator("#save")).to_be_disabled()
+    assert [(one["label"], one["has_mask"]) for one in labels.contents()] == [
+        (None, False),
+        ("scratch", True),
+    ]
+
+
+def test_an_undone_save_restores_the_annotation_before_with_each_field(labels, open_page):
+    labels.add(2)
+    mask = np.zeros((HEIGHT, WIDTH), np.uint8)
+    mask[8:14, 10:20], mask[30:38, 40:50] = 1, 2
+    labels.annotate(mask, **EVERY_FIELD.model_dump(), source="imported")
+    labels.page += f"&photograph={labels.photographs()[0]['id']}"
+    page = open_page().page
+    shows(page, "0.png")
+    page.locator("#clear").click()
+    with page.expect_response("**/annotation"):
+        page.keyboard.press("g")
+    shows(page, "1.png")
+    page.keyboard.press("ArrowLeft")
+    shows(page, "0.png")
+    expect(page.locator("#facts")).to_have_text("Label: Good")
+    page.keyboard.press("u")
+    expect(page.locator("#facts")).to_have_text("Label: scratch")
+    shows(page, "0.png")
+    restored, _, first = labels.contents()
+    assert restored == first
+    np.testing.assert_array_equal(labels.mask(0), mask)
+    expect(page.get_by_label("Boxes around the defects")).to_be_checked()
+
+
+def test_a_save_that_another_person_has_changed_since_is_not_undone(labels, open_page):
+    labels.add(2)
+    page = open_page().page
+    shows(page, "0.png")
+    with page.expect_response("**/annotation"):
+        page.keyboard.press("g")
+    shows(page, "1.png")
+    first = labels.photographs()[0]
+    changed = {"label": "spot", "based_on": first["annotation_id"]}
+    labels.http.put(f"{labels.path}/photographs/{first['id']}/annotation", json=changed).raise_for_status()
+    page.keyboard.press("u")
+    expect(page.locator("#notice")).to_contain_text("The label of 0.png was not undone: ")
+    shows(page, "1.png")
+    assert labels.labels() == ["spot", None]
+
+
 def test_a_data_set_that_does_not_exist_is_an_error_on_the_page(labels, open_page):
     page = open_page().page
     page.goto(f"{labels.page}999")

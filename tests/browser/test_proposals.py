@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import contrast, serving
-from tests.browser.test_label import HEIGHT, WIDTH, Labels, drag, shows
+from tests.browser.test_label import HEIGHT, WIDTH, Labels, drag, save, shows
 
 SPOT = np.s_[8:14, 10:20]
 
@@ -37,6 +37,41 @@ def sources(labels):
         history = labels.http.get(f"{labels.path}/photographs/{one['id']}/annotations").json()["annotations"]
         found[one["name"]] = [(each["label"], each["source"], each["has_mask"]) for each in history]
     return found
+
+
+def test_only_photographs_that_match_the_selection_are_shown(visit, labels):
+    send(labels, one=220, two=210, near=135, good=100)
+    base = str(labels.http.base_url)
+    user = visit(base, locale="de")
+    page = user.open(address(labels, "datasets"))
+    page.get_by_role("button", name="Annotationen vorschlagen").click()
+    expect(page.locator("#proposals-bar")).to_be_hidden()
+    page = user.open(address(labels, "label"))
+    shows(page, "near")
+    chosen = page.get_by_label("Angezeigte Bilder")
+    chosen.select_option("Gut (vorgeschlagen)")
+    shows(page, "good")
+    save(page)  # accepts
+    expect(page.locator("#empty-title")).to_have_text("Kein weiteres Bild passt zur Auswahl")
+    chosen.select_option("scratch (vorgeschlagen)")
+    shows(page, "near")
+    with page.expect_response("**/annotation"):
+        page.keyboard.press("g")
+    page.locator("#selection").select_option("Anders annotiert als vorgeschlagen")
+    shows(page, "near")
+    expect(page.locator("#facts")).to_have_text("Annotation: Gut · Vorgeschlagen: scratch")
+    page.locator("#selection").press("i")  # a letter in the choice is not a shortcut
+    page.locator("#selection").press("Escape")
+    shows(page, "near")
+    page.reload()
+    shows(page, "near")
+    expect(chosen).to_have_value("state=corrected")
+    chosen.select_option("Gut (annotiert)")
+    for name in ("good", "near"):  # the oldest annotation first
+        shows(page, name)
+        page.keyboard.press("n")
+    expect(page.locator("#show-skipped")).to_have_text("Die 2 übersprungenen Bilder zeigen")
+    expect(page.locator("#empty-text")).to_be_empty()
 
 
 def test_proposals_are_accepted_changed_and_rejected(visit, labels):

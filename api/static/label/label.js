@@ -1,6 +1,7 @@
 // The label page: one photograph after another gets a label and a mask.
 
 import { byId, setText } from "../shared/dom.js";
+import { labelText } from "../shared/label_text.js";
 import { translate, translateCount } from "../shared/language.js";
 import { Credentials } from "../shared/credentials.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
@@ -16,15 +17,19 @@ import { showChoice } from "./data_set_choice.js";
 import { LabelPanel } from "./label_panel.js";
 import { PhotographQueue } from "./photograph_queue.js";
 import { Requests } from "./requests.js";
+import { selectionOf, showSelection } from "./selection.js";
 
 const RENEW_MS = 100_000; // leases expire after 300 s
 const IDLE_MS = 600_000; // without input; then the leases expire for others
+const CONFLICT = 409;
 const [DRAWN, PROPOSED] = ["drawn", "proposed"]; // sources of annotations
 
 const query = new URLSearchParams(location.search);
 const main = document.querySelector("main");
 const credentials = new Credentials(askForCredentials);
-const requests = new Requests({ credentials, session: randomId(), dataSet: query.get("data_set") });
+const selection = selectionOf(query);
+const isSelective = Object.keys(selection).length > 0;
+const requests = new Requests({ credentials, session: randomId(), dataSet: query.get("data_set"), selection });
 const parts = { requests, drafts: new DraftStore(), classes: [] };
 const queue = new PhotographQueue(requests, parts, onQueueChange);
 const editor = new MaskEditor({
@@ -44,6 +49,7 @@ const proposals = new Proposals(byId("proposals"), new ProposalRequests(credenti
 const panel = new LabelPanel({ onGood: () => saveWhole("good"), onClass: chooseClass });
 
 let shown = null; // the displayed photograph
+let saved = null; // what was saved last, to be copied: {name, label, width, height, pixels, isBoxes}
 let lastInputAt = Date.now();
 let proposing = false; // whether a model proposes labels now
 let isStarted = false; // whether the data set is known, and its photographs are fetched
@@ -67,7 +73,7 @@ async function show(photograph) {
   }
   main.dataset.picture = "loading";
   panel.showPhotograph(photograph);
-  byId("back").disabled = !queue.former.length;
+  showSteps();
   showPreview(photograph);
   try {
     await photograph.load();
@@ -84,6 +90,13 @@ async function show(photograph) {
   return undefined;
 }
 
+/** Enables the buttons for which there is a photograph. */
+function showSteps() {
+  byId("back").disabled = !queue.former.length;
+  byId("undo-save").disabled = !queue.saved.length;
+  byId("copy").disabled = !saved;
+}
+
 /** Shows the thumbnail of a photograph until it is loaded. */
 async function showPreview(photograph) {
   byId("preview").removeAttribute("src");
@@ -96,8 +109,9 @@ async function showPreview(photograph) {
 
 function showEmpty() {
   const skipped = queue.skipped.size;
-  setText(byId("empty-title"), queue.exhausted ? translate("No photograph without a label is left") : translate("Loading …"));
-  setText(byId("empty-text"), queue.exhausted && queue.unlabelled > skipped ? translate("Other people have the remaining ones open.") : "");
+  const exhausted = isSelective ? translate("No other photograph matches the selection") : translate("No photograph without a label is left");
+  setText(byId("empty-title"), queue.exhausted ? exhausted : translate("Loading …"));
+  setText(byId("empty-text"), queue.exhausted && !isSelective && queue.unlabelled > skipped ? translate("Other people have the remaining ones open.") : "");
   byId("show-skipped").hidden = !queue.exhausted || !skipped;
   byId("next-step").hidden = !queue.exhausted;
   setText(byId("show-skipped"), translateCount(skipped, "Show the skipped photograph", "Show the {count} skipped photographs"));
@@ -149,8 +163,8 @@ function showClass(value) {
 /** Saves what is shown: the proposal of a model, the mask with its classes, or the chosen class alone. */
 function saveShown() {
   if (main.dataset.picture !== "shown" || shown.drawing.pending) return;
-  const { accepted, chosen, drawnClasses: drawn, given } = shown;
-  const known = [accepted?.label, given.label].find((label) => drawn.includes(label)); // else the largest class
+  const { accepted, chosen, copied, drawnClasses: drawn, given } = shown;
+  const known = [accepted?.label, copied, given.label].find((label) => drawn.includes(label)); // else the largest class
   const label = known ?? drawn[0] ?? accepted?.label ?? chosen?.name;
   if (label) save({ label, hasMask: !shown.drawing.empty, source: accepted ? PROPOSED : DRAWN });
   else panel.showNotice(translate("Draw a defect or choose a label first."));
@@ -172,8 +186,10 @@ function save({ label, hasMask, source }) {
   const photograph = shown;
   const { width, height, pixels, isBoxes } = photograph.drawing;
   const mask = hasMask ? writeGrey(width, height, pixels.slice()) : null;
+  saved = { name: photograph.given.name, label, width, height, pixels: hasMask ? pixels : null, isBoxes };
   if (photograph.drawing.modified) photograph.keepDraft();
   queue.saving.add(photograph);
+  queue.saved.push(photograph);
   photograph.error = "";
   photograph.work = photograph.work.then(async () => {
     try {
@@ -181,6 +197,7 @@ function save({ label, hasMask, source }) {
     } catch (error) {
       photograph.error = translate("{name} was not saved: {reason}", { name: photograph.given.name, reason: error.message });
       queue.saving.delete(photograph);
+      queue.saved = queue.saved.filter((each) => each !== photograph);
       queue.reopen(photograph);
       panel.showNotice(photograph.error);
     } finally {
@@ -190,6 +207,46 @@ function save({ label, hasMask, source }) {
     }
   });
   run(() => queue.showNext());
+}
+
+/** Undoes the last save and shows its photograph. */
+function undoSave() {
+  const photograph = queue.saved.pop();
+  if (!photograph) return panel.showNotice(translate("There is no label to undo."));
+  photograph.work = photograph.work.then(async () => {
+    if (photograph.error) return; // it was not saved
+    try {
+      await photograph.undoSave();
+    } catch (error) {
+      if (error.status !== CONFLICT && photograph.replaced.length) queue.saved.push(photograph);
+      showSteps();
+      return panel.showNotice(translate("The label of {name} was not undone: {reason}", { name: photograph.given.name, reason: error.message }));
+    }
+    if (photograph === shown) show(photograph);
+    else queue.reopen(photograph);
+    run(() => queue.refill());
+    proposals.load();
+  });
+}
+
+/** Copies the mask and the label that were saved last. */
+function copySaved() {
+  if (main.dataset.picture !== "shown" || shown.drawing.pending) return;
+  if (!saved) {
+    panel.showNotice(translate("There is no label to copy yet."));
+    return;
+  }
+  const { name, label, pixels, isBoxes } = saved;
+  const [theirs, ours] = [saved, shown.drawing].map(({ width, height }) => `${width} × ${height}`);
+  if (pixels && theirs !== ours) {
+    panel.showNotice(translate("{name} has {theirs} pixels and this photograph {ours}: the mask cannot be copied.", { name, theirs, ours }));
+    return;
+  }
+  editor.toolbar.step("replace", pixels?.slice() ?? new Uint8Array(shown.drawing.pixels.length), isBoxes);
+  const number = parts.classes.indexOf(label) + 1;
+  if (number && pixels) shown.copied = label;
+  else if (number) chooseClass(number);
+  else panel.showNotice(translate("{name} has the label {label}: press {key}.", { name, label: labelText(label), key: label === "good" ? "G" : "I" }));
 }
 
 // === Wiring ===
@@ -218,6 +275,8 @@ bindKeys(
     keys: {
       g: () => saveWhole("good"),
       i: () => saveWhole("ignore"),
+      u: undoSave,
+      r: copySaved,
       n: skip,
       ArrowRight: skip,
       ArrowLeft: back,
@@ -229,6 +288,9 @@ bindKeys(
 byId("save").addEventListener("click", saveShown);
 byId("skip").addEventListener("click", (event) => event.detail > 1 || skip());
 byId("back").addEventListener("click", back);
+byId("undo-save").addEventListener("click", (event) => event.detail > 1 || undoSave());
+byId("copy").addEventListener("click", copySaved);
+byId("steps").prepend(byId("copy")); // beside what else changes the mask
 byId("is-boxes").addEventListener("change", ({ target }) => shown?.drawing && shown.setBoxes(target.checked));
 byId("ignore").addEventListener("click", () => saveWhole("ignore"));
 byId("reload-picture").addEventListener("click", () => show(shown));
@@ -252,6 +314,7 @@ async function start() {
   setText(byId("data-set"), dataSet.name);
   for (const name of ["data-set", "next-step"]) byId(name).href = `datasets?id=${dataSet.id}`;
   panel.showClasses(dataSet.classes);
+  showSelection(dataSet.id, dataSet.classes, selection);
   if (query.has("photograph")) {
     queue.want(Number(query.get("photograph")));
     byId("others").href = `label?data_set=${dataSet.id}`;

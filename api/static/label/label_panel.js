@@ -20,13 +20,18 @@ export class LabelPanel {
     byId("labels").replaceChildren(good, ...others);
   }
 
-  showPhotograph({ given: { name, part, label, proposal }, error }) {
+  showPhotograph({ given: { name, part, label, proposal, proposed_label: proposed }, error }) {
     setText(byId("name"), name);
     setText(byId("proposal"), proposal ? proposalText(proposal) : "");
     byId("proposal").hidden = !proposal;
     setText(byId("save-text"), CHOOSE);
     byId("save").disabled = true;
-    setText(byId("facts"), [part, label && translate("Label: {label}", { label: labelText(label) })].filter(Boolean).join(" · "));
+    const facts = [
+      part,
+      label && translate("Label: {label}", { label: labelText(label) }),
+      label && proposed && label !== proposed && translate("Proposed: {label}", { label: labelText(proposed) }),
+    ];
+    setText(byId("facts"), facts.filter(Boolean).join(" · "));
     this.showNotice(error);
   }
 

@@ -13,6 +13,8 @@ export class Photograph {
     this.chosen = this.defects.find(({ name }) => name === given.label) ?? null; // the class that it gets without a mask
     this.drawing = null;
     this.bitmap = null;
+    this.copied = null; // the label that came with a copied mask
+    this.replaced = []; // numbers of the annotations before those that were saved here; null: none
     this.error = ""; // why the last label was not stored
     this.work = Promise.resolve(); // its requests, one after another
   }
@@ -37,8 +39,7 @@ export class Photograph {
   }
 
   /** Stores the edited mask in this browser. */
-  async keepDraft() {
-    const { state } = this.drawing;
+  async keepDraft({ state } = this.drawing) {
     await this.drafts.keep(this.#draftId, { state, annotation: this.given.annotation_id });
   }
 
@@ -50,8 +51,27 @@ export class Photograph {
 
   /** Stores a label with its mask in the service. */
   async save(annotation) {
-    this.given = await this.requests.annotate(this.id, annotation, this.given.annotation_id);
+    const { annotation_id: before } = this.given;
+    this.given = await this.requests.annotate(this.id, annotation, before);
+    this.replaced.push(before);
     await this.drafts.remove(this.#draftId);
+  }
+
+  /** Stores the annotation before the last save again, and frees the memory; the mask that was saved becomes a draft. */
+  async undoSave() {
+    const { id, given, requests } = this;
+    await requests.lease(id);
+    const number = this.replaced.at(-1);
+    const before = number === null ? { label: null, mask: null } : await requests.annotation(id, number);
+    const drawn = this.drawing?.modified ? this.drawing : given.has_mask ? await requests.storedMask(id) : null;
+    this.given = await requests.annotate(id, before, given.annotation_id);
+    this.replaced.pop();
+    if (drawn) {
+      const drawing = await this.#firstDrawing();
+      drawing.replace(drawn.pixels, drawn.isBoxes ?? given.is_boxes);
+      await this.keepDraft(drawing);
+    }
+    this.release();
   }
 
   /** The proposal of a model that saving accepts, because nobody has changed it; else null. */
@@ -74,14 +94,18 @@ export class Photograph {
   }
 
   async #load() {
-    const [bitmap, mask, draft] = await Promise.all([
+    const [bitmap, drawing, draft] = await Promise.all([
       this.requests.image(this.id),
-      this.#firstMask(),
+      this.#firstDrawing(),
       this.drafts.find(this.#draftId),
     ]);
-    this.drawing = new EditableMask({ ...mask, hasClasses: true, isBoxes: this.given.is_boxes });
-    if (draft?.annotation === this.given.annotation_id) this.drawing.restore(draft.state);
-    this.bitmap = bitmap;
+    if (draft?.annotation === this.given.annotation_id) drawing.restore(draft.state);
+    Object.assign(this, { bitmap, drawing });
+  }
+
+  async #firstDrawing() {
+    const mask = await this.#firstMask();
+    return new EditableMask({ ...mask, hasClasses: true, isBoxes: this.given.is_boxes });
   }
 
   /** The stored mask, else the one that a model proposes, else an empty one. */

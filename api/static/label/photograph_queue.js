@@ -4,7 +4,7 @@ import { Photograph } from "./photograph.js";
 
 const PREFETCH = 3; // leased photographs, including the current one
 const MAX_LEASED = 5; // the service's limits for one request
-const MAX_SKIPPED = 100;
+const MAX_SKIPPED = 1000;
 
 export class PhotographQueue {
   /** `parts` are those of Photograph; calls `onChange()` when the current photograph or the counts change. */
@@ -14,6 +14,7 @@ export class PhotographQueue {
     this.upcoming = [];
     this.former = []; // labelled or skipped, the newest last
     this.saving = new Set();
+    this.saved = []; // in the order of saving, also again; those being saved too
     this.skipped = new Set(); // ids
     this.unlabelled = null; // number in the data set
     this.exhausted = false; // whether the service has no photograph for this page

@@ -4,10 +4,10 @@ import { JSON_TYPE, RecordRequests, base64Of } from "../shared/record_requests.j
 import { readGrey } from "../shared/png.js";
 
 export class Requests extends RecordRequests {
-  /** `session` identifies the tab; `dataSet` is the id of the data set. */
-  constructor({ credentials, session, dataSet }) {
+  /** `session` identifies the tab; `dataSet` is the id of the data set; `selection` {state, label} limits `next`. */
+  constructor({ credentials, session, dataSet, selection }) {
     super(credentials);
-    Object.assign(this, { session, dataSet });
+    Object.assign(this, { session, dataSet, selection });
   }
 
   get path() {
@@ -24,9 +24,9 @@ export class Requests extends RecordRequests {
     return this.json(this.path);
   }
 
-  /** Leases up to `count` photographs without a label: {photographs, unlabelled}. Those in `skip` are released. */
+  /** Leases up to `count` selected photographs: {photographs, unlabelled}. Those in `skip` are released. */
   async next(count, skip) {
-    const body = JSON.stringify({ session: this.session, count, skip });
+    const body = JSON.stringify({ session: this.session, count, skip, ...this.selection });
     return this.json(`${this.path}/next`, { method: "POST", headers: JSON_TYPE, body });
   }
 
@@ -73,6 +73,15 @@ export class Requests extends RecordRequests {
     const sent = { ...content, mask: mask && (await base64Of(mask)), based_on: basedOn, session: this.session };
     const options = { method: "PUT", headers: JSON_TYPE, body: JSON.stringify(sent) };
     return this.json(`${this.path}/photographs/${id}/annotation`, options);
+  }
+
+  /** An annotation of a photograph by its number, as `annotate` sends it again. */
+  async annotation(id, number) {
+    const path = `${this.path}/photographs/${id}`;
+    const { annotations } = await this.json(`${path}/annotations?before=${number + 1}&limit=1`);
+    const { id: _, at, author, has_mask: hasMask, ...content } = annotations[0];
+    const mask = hasMask && (await this.ask(`${path}/mask?annotation=${number}`));
+    return { ...content, mask: mask ? await mask.blob() : null };
   }
 
   /** The region {left, top, width, height, pixels} that clicks [{x, y, is_defect}] describe; null if it is empty. */

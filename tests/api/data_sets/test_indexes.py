@@ -12,6 +12,8 @@ QUERIES = {
     "a page": (list_photographs, PhotographFilters(), 7, 100, NOW),
     "a label": (list_photographs, PhotographFilters(label="good"), 7, 100, NOW),
     "unlabelled ones": (list_photographs, PhotographFilters(state="unlabelled"), 7, 100, NOW),
+    "proposed ones": (list_photographs, PhotographFilters("unlabelled", "good"), 7, 100, NOW),
+    "corrected ones": (list_photographs, PhotographFilters("corrected"), 7, 100, NOW),
     "a search": (list_photographs, PhotographFilters(search="a"), 7, 100, NOW),
     "counts": (show_data_set,),
     "missing ones": (find_missing, [bytes(32)]),

@@ -9,8 +9,8 @@ from sqlalchemy import select
 
 from api.data_sets.definitions import create_data_set
 from api.data_sets.job_schemas import ProposalProgress
-from api.data_sets.photograph_leases import Labeller, lease_next, lease_photograph
-from api.data_sets.photographs import remove_photograph, show_photograph
+from api.data_sets.photograph_leases import Labeller, lease_next, lease_photograph, release_all
+from api.data_sets.photographs import PhotographFilters, list_photographs, remove_photograph, show_photograph
 from api.data_sets.proposals import (
     PROPOSAL_JOBS,
     add_proposal,
@@ -160,6 +160,40 @@ def test_proposals_of_another_data_set_do_not_matter(filled):
         propose(each, photograph, NEAR)
     leased = filled.write(lease_next, Labeller("a tab", "Ada"), 5, [], NOW).photographs
     assert [one.id for one in leased] == [number]
+
+
+@both_databases
+def test_a_session_gets_only_photographs_that_match(filled):
+    names = ("proposed", "good", "accepted", "corrected", "refused", "labelled", "removed")
+    ids = {name: filled.add(at, name=name).id for at, name in enumerate(names)}
+    start(filled, 6)
+    for name, new in {"proposed": NEAR, "good": SURE, "accepted": NEAR, "corrected": NEAR}.items():
+        propose(filled, ids[name], new)
+    propose(filled, ids["refused"], UNLIKE)
+    propose(filled, ids["removed"], NEAR)
+    for name in ("corrected", "labelled", "refused"):
+        filled.annotate(ids[name], "dent")
+    filled.annotate(ids["accepted"], "scratch")
+    filled.write(remove_photograph, ids["removed"], "Ada", NOW)
+
+    def names_of(*filters):
+        """Names of the leased and of the listed photographs."""
+        wanted = PhotographFilters(*filters)
+        leased = filled.write(lease_next, Labeller("a tab", "Ada"), 5, [], NOW, wanted).photographs
+        filled.write(release_all, "a tab")
+        listed = filled.read(list_photographs, wanted, 0, 9, NOW).photographs
+        assert {one.name for one in leased} == {one.name for one in listed}
+        return [one.name for one in leased]
+
+    assert names_of("unlabelled") == ["proposed", "good"]
+    assert names_of("unlabelled", "scratch") == ["proposed"]
+    assert names_of("labelled", "dent") == ["corrected", "labelled", "refused"]  # the oldest annotation first
+    assert names_of("labelled", "good") == []
+    assert names_of("corrected") == ["corrected"]
+    assert names_of("corrected", "scratch") == []
+    assert filled.read(show_photograph, ids["corrected"], NOW).proposed_label == "scratch"
+    filled.annotate(ids["corrected"], "dent", based_on=1)
+    assert names_of("labelled") == ["labelled", "refused", "accepted", "corrected"]
 
 
 @both_databases

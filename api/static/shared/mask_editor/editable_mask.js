@@ -103,18 +103,18 @@ export class EditableMask {
     this.replace(new Uint8Array(this.pixels.length));
   }
 
-  /** Replaces all pixels in one step. */
-  replace(pixels) {
+  /** Replaces all pixels in one step; `isBoxes`: by rectangles around the defects. */
+  replace(pixels, isBoxes = this.isBoxes) {
     this.begin();
     this.pixels = pixels;
     this.editedBox = differences(this.before, pixels, this.width);
     this.end();
+    this.isBoxes = isBoxes && this.hasDefects;
   }
 
   /** Restores the first mask; can be undone. */
   reset() {
-    this.replace(this.first.slice());
-    this.isBoxes = this.firstIsBoxes;
+    this.replace(this.first.slice(), this.firstIsBoxes);
   }
 
   undo() {

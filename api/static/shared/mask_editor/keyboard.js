@@ -63,9 +63,9 @@ function repeating(action) {
   return Object.assign(action, { repeats: true });
 }
 
-/** Whether a text field has the focus; Escape and Enter leave it. */
+/** Whether a text field or a choice has the focus; Escape and Enter leave it. */
 function isTextInput(event) {
-  const field = event.target.closest?.("input:not([type=radio], [type=range], [type=checkbox])");
+  const field = event.target.closest?.("select") ?? event.target.closest?.("input:not([type=radio], [type=range], [type=checkbox])");
   if (field && ["Escape", "Enter"].includes(event.key)) {
     event.preventDefault();
     field.blur();

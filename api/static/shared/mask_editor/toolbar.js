@@ -151,12 +151,12 @@ export class Toolbar {
     if (values.length) this.chooseClass(values[(values.indexOf(this.value) + 1) % values.length]);
   }
 
-  /** Runs undo, redo, clear or reset; returns whether something changed. */
-  step(action) {
+  /** Runs undo, redo, clear, reset or, with its arguments, replace; returns whether something changed. */
+  step(action, ...values) {
     if (!this.task || this.task.drawing.pending) return false;
     if (action === "undo" && this.tool?.removeLastPoint?.()) return true;
     this.tool?.reset?.();
-    const done = this.task.drawing[action]() !== false;
+    const done = this.task.drawing[action](...values) !== false;
     this.#stepped();
     return done;
   }
