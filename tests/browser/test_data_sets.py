@@ -88,6 +88,7 @@ def test_a_data_set_is_created_and_filled_from_an_archive(visit, service):
     expect(page.locator("#name")).to_have_text("Toy parts")
     expect(page.locator("#summary")).to_have_text("No photographs.")
     expect(page.locator("#steps [aria-current=step]")).to_have_text("Add photographs")
+    expect(page.locator("#steps")).not_to_contain_text("✓")
     files = {**toy_files(12), "parts/good/broken.png": b"no picture"}
     user.drop(("parts.zip", archive(files)))
     expect(page.locator("#imports")).to_contain_text("Done, 12 added, 12 labelled, 1 left out")

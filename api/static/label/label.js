@@ -66,6 +66,7 @@ async function show(photograph) {
     return showEmpty();
   }
   main.dataset.picture = "loading";
+  forgetWanted(photograph);
   panel.showPhotograph(photograph);
   byId("back").disabled = !queue.former.length;
   showPreview(photograph);
@@ -82,6 +83,13 @@ async function show(photograph) {
   chooseProposedClass();
   setText(byId("announcement"), [photograph.given.name, byId("proposal").textContent].filter(Boolean).join(". "));
   return undefined;
+}
+
+/** Removes the first photograph from the address when another one follows, so that a reload does not return to it. */
+function forgetWanted(photograph) {
+  if (!query.has("photograph") || photograph.id === Number(query.get("photograph"))) return;
+  query.delete("photograph");
+  history.replaceState(null, "", `label?${query}`);
 }
 
 /** Shows the thumbnail of a photograph until it is loaded. */
