@@ -225,3 +225,4 @@ def test_a_page_that_the_role_does_not_allow_does_not_try_again(visit, service):
         "Ihre Rolle erlaubt das nicht. Fragen Sie einen Administrator."
     )
     expect(page.locator("#try-now")).to_be_hidden()
+    expect(page.locator("#empty-title")).to_have_text("")

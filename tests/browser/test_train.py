@@ -305,3 +305,19 @@ def test_a_training_that_runs_is_cancelled_after_a_question(visit, studio):
     page.locator("#confirm-yes").click()
     expect(cancel).to_have_count(0)
     assert studio.beat(job, 7) == "cancel"
+
+
+def test_a_model_that_cannot_be_used_is_offered_again(visit, studio, tmp_path):
+    page = visit(studio.address).open("train")
+    page.locator("button", has_text="Start training").click()
+    expect(page.locator("#job-state")).to_have_text("waits for a worker")
+    finish(studio.worker, studio.lease(), tmp_path)
+    waiting = []
+    page.route("**/use", lambda route: waiting.append(route))
+    use = page.locator("#job-buttons .primary")
+    use.click()
+    expect(use).to_have_text("Loading …")
+    waiting[0].fulfill(status=503, json={"detail": "The disk is full."})
+    expect(page.locator("#problem")).to_have_text("The disk is full.")
+    expect(use).to_have_text("Use the model")
+    expect(use).to_be_enabled()

@@ -99,9 +99,15 @@ export class JobDetail {
   }
 
   #button(text, action, className = "") {
-    const button = makeButton(text, className, () => this.run(() => {
+    const button = makeButton(text, className, () => this.run(async () => {
       button.disabled = true;
-      return this.#change(action);
+      if (action === "use") setText(button, translate("Loading …")); // a model loads for seconds
+      try {
+        await this.#change(action);
+      } finally {
+        button.disabled = false; // after an error: otherwise the button is replaced
+        setText(button, text);
+      }
     }));
     return button;
   }
