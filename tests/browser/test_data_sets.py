@@ -266,8 +266,8 @@ def test_versions_are_made_compared_and_exported(visit, service, filled):
     comparison = page.locator("#comparison")
     expect(comparison).to_contain_text("1 photograph added, 0 removed, 1 with another label")
     expect(comparison).to_contain_text("line/1: Good → dent")
+    expect(page.locator("#versions li").first).to_contain_text("Download as a ZIP file:")
     with page.expect_download() as downloading:
-        expect(page.locator("#versions li").first).to_contain_text("Download as a ZIP file:")
         page.locator("#versions li").first.get_by_role("button", name="Folder").click()
     with zipfile.ZipFile(downloading.value.path()) as exported:
         (manifest,) = (name for name in exported.namelist() if name.endswith("manifest.jsonl"))

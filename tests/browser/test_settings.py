@@ -68,7 +68,7 @@ def test_a_reviewer_sees_the_settings_only(visit, service):
     log_in(page)
     expect(row(page, "Time zone of the plant").locator(".value")).to_have_text("UTC")
     expect(page.locator(".row input")).to_have_count(0)
-    expect(page.locator("#who-can")).to_have_text(
+    expect(page.locator("main > [data-lacks]")).to_have_text(
         "Somebody with the role engineer can do this: Change settings."
     )
     expect(page.locator("#users")).to_be_hidden()

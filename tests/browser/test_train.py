@@ -313,7 +313,7 @@ def test_a_model_that_cannot_be_used_is_offered_again(visit, studio, tmp_path):
     expect(page.locator("#job-state")).to_have_text("waits for a worker")
     finish(studio.worker, studio.lease(), tmp_path)
     waiting = []
-    page.route("**/use", lambda route: waiting.append(route))
+    page.route("**/use", lambda route: waiting.insert(0, route))
     use = page.locator("#job-buttons .primary")
     use.click()
     expect(use).to_have_text("Loading …")

@@ -22,7 +22,7 @@ async function load() {
   if (!settings) return;
   const { user, local_roles: localRoles } = await currentSession();
   showOpenAccess(localRoles.at(-1));
-  byId("who-can").replaceChildren(whoCan(translate("Change settings"), "engineer"));
+  byId("open-access").after(whoCan(translate("Change settings"), "engineer"));
   const mayEdit = hasRole(user ?? { roles: localRoles }, "engineer") || (!user && Boolean(credentials.key));
   present(settings, mayEdit);
   if (user ? hasRole(user, "administrator") : credentials.key) await users.load();
