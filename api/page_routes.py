@@ -59,6 +59,9 @@ ZONE_AND_ACCOUNT = (
 """The zone of all times on the page, and who is logged in; beside the links if a record is kept."""
 
 
+PAGES, LINK_TO_PAGES = "<!-- pages -->", '<p><a href="./">Pages of the service</a></p>'
+"""Placeholder on the API pages for the link to the pages for people, and the link."""
+
 ENCODERS = "<!-- encoders -->"
 """Placeholder for the encoders that a training can be given."""
 
@@ -77,8 +80,9 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
     None of it needs an API key: a page asks the user for one.
     """
     swagger = Path(str(files("fastapi_offline"))) / "static"
+    api_page = (STATIC / "docs/index.html").read_text("utf-8")
     routes = [
-        _page(API, (STATIC / "docs/index.html").read_text("utf-8"), settings),
+        _page(API, api_page.replace(PAGES, LINK_TO_PAGES if settings.page else ""), settings),
         *(_folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")),
     ]
     if settings.page:

@@ -14,7 +14,7 @@ from api.accounts.settings import AccountSettings
 from api.addresses import is_loopback
 from api.errors import RequestError
 from api.http.callers import SAFE_METHODS
-from api.roles import Role, includes, key_role_for
+from api.roles import Role, UserRole, includes, key_role_for
 
 if TYPE_CHECKING:
     from api.accounts.sessions import Session
@@ -112,6 +112,10 @@ class AccessControl:
     def forget_users(self) -> None:
         """Asks the database again at the next request."""
         self._checked_at = -USERS_CHECK_S
+
+    async def local_role(self, request: Request) -> UserRole | None:
+        """Returns the role of a caller without key and session; None if there is none."""
+        return None if await self._needs_caller(self._local_role, request) else self._local_role
 
     async def _find_session(self, role: Role, request: Request) -> "Session | None":
         try:

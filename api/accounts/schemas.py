@@ -41,6 +41,7 @@ class SessionState(AnswerPart):
     user: SessionUser | None = Field(description="null: nobody")
     csrf_token: str | None = Field(description="value of the header X-CSRF-Token of requests by this user")
     has_users: bool = Field(description="whether there is anybody who can log in")
+    local_roles: tuple[UserRole, ...] = Field(description="of everybody on this machine, without a log-in")
     open_id: bool = Field(description="whether people log in at an OpenID Connect provider")
 
 

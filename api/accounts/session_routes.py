@@ -186,11 +186,20 @@ async def _describe(request: Request, session: Session | None) -> SessionState:
     has_users = await access.has_users()
     open_id = request.app.state.open_id is not None
     if session is None:
-        return SessionState(user=None, csrf_token=None, has_users=has_users, open_id=open_id)
+        local_role = await access.local_role(request)
+        return SessionState(
+            user=None,
+            csrf_token=None,
+            has_users=has_users,
+            local_roles=user_roles_of(local_role) if local_role else (),
+            open_id=open_id,
+        )
     user = SessionUser(
         name=session.user, role=session.role, is_screen=session.is_screen, roles=user_roles_of(session.role)
     )
-    return SessionState(user=user, csrf_token=session.csrf_token, has_users=True, open_id=open_id)
+    return SessionState(
+        user=user, csrf_token=session.csrf_token, has_users=True, local_roles=(), open_id=open_id
+    )
 
 
 def set_session_cookie(request: Request, response: Response, new: NewToken) -> None:

@@ -65,7 +65,8 @@ async def create_job(
     service: ServiceDep,
     training: TrainingDep,
 ) -> TrainingJob:
-    """Orders a training; a worker gets it as soon as one is free."""
+    """Orders a training; a worker gets it as soon as one is free. It needs three good photographs."""
+    await training.read(jobs.check_version, sent.data_set, sent.data_set_version)
     now = datetime.now(UTC)
     used = await training.run_in_thread(partial(service.stored_versions, sent.model))
     job_id = await training.write(jobs.create_job, sent, used, author_of(request), now)

@@ -23,6 +23,8 @@ from segdec.training_schemas import JobSettings
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 """Of a run, of folders and in addresses."""
+MIN_GOOD = 3
+"""Good photographs that a training needs: to train, to validate and to test."""
 MAX_NAMED = 3
 """Trainings that an error names."""
 ACTIVE = ("leased", "running")
@@ -38,6 +40,21 @@ DEFAULT_MINUTES, ALL_STEPS_MINUTES = 30.0, 720.0
 def is_model_name(name: str) -> bool:
     """Returns whether the model of a job may have this name."""
     return MODEL_NAME.fullmatch(name) is not None and not is_reserved_folder(name)
+
+
+def check_version(connection: Connection, data_set_id: int, number: int) -> None:
+    """Checks that a version of a data set has enough photographs to train.
+
+    Raises:
+        RequestError: 404 if the data set or its version does not exist, 409 if too few photographs are good.
+    """
+    labels = json.loads(find_version(connection, data_set_id, number)["counts"])["labels"]
+    if (good := labels.get(GOOD, 0)) < MIN_GOOD:
+        text = (
+            "Version {version} has {good} good photographs. Expected at least {needed}: label more good "
+            "photographs, and train with a new version."
+        )
+        raise RequestError(409, "too_few_good", text, version=number, good=good, needed=MIN_GOOD)
 
 
 def create_job(

@@ -79,6 +79,12 @@ def test_a_service_without_pages_has_none_for_an_unknown_address(make_app, serve
 def test_page_can_be_switched_off(make_app, serve):
     with serve(make_app(page=False)) as client:
         assert [client.get(path).status_code for path in ("/", FILES[0], "/docs")] == [404, 404, 200]
+        assert "<a" not in client.get("/docs").text
+
+
+def test_the_api_page_links_to_the_others(make_app, serve):
+    with serve(make_app()) as client:
+        assert '<a href="./">' in client.get("/docs").text
 
 
 LINKS = {

@@ -75,9 +75,11 @@ def training_schema(tmp_path_factory) -> Iterator[Any]:
     with document_of(create_app(Settings.model_validate(settings), StubPredictor())) as schema:
         base = f"{schema.config.base_url}/v1"
         requests.post(f"{base}/data-sets", json={"name": "a", "classes": ["dent"]}).raise_for_status()
-        requests.post(f"{base}/data-sets/1/photographs", PHOTOGRAPH, headers=PNG).raise_for_status()
-        annotation = {"label": "good", "based_on": None}
-        requests.put(f"{base}/data-sets/1/photographs/1/annotation", json=annotation).raise_for_status()
+        photographs, annotation = f"{base}/data-sets/1/photographs", {"label": "good", "based_on": None}
+        for number in (1, 2, 3):
+            image = encode_png(part_image(brightness=number))
+            requests.post(photographs, image, headers=PNG).raise_for_status()
+            requests.put(f"{photographs}/{number}/annotation", json=annotation).raise_for_status()
         requests.post(f"{base}/data-sets/1/versions", json={}).raise_for_status()
         job = {"data_set": 1, "data_set_version": 1, "model": "brackets"}
         requests.post(f"{base}/training/jobs", json=job).raise_for_status()

@@ -88,6 +88,7 @@ def test_a_data_set_is_created_and_filled_from_an_archive(visit, service):
     expect(page.locator("#name")).to_have_text("Toy parts")
     expect(page.locator("#summary")).to_have_text("No photographs.")
     expect(page.locator("#steps [aria-current=step]")).to_have_text("Add photographs")
+    expect(page.locator("#steps")).not_to_contain_text("✓")
     files = {**toy_files(12), "parts/good/broken.png": b"no picture"}
     user.drop(("parts.zip", archive(files)))
     expect(page.locator("#imports")).to_contain_text("Done, 12 added, 12 labelled, 1 left out")
@@ -265,6 +266,7 @@ def test_versions_are_made_compared_and_exported(visit, service, filled):
     comparison = page.locator("#comparison")
     expect(comparison).to_contain_text("1 photograph added, 0 removed, 1 with another label")
     expect(comparison).to_contain_text("line/1: Good → dent")
+    expect(page.locator("#versions li").first).to_contain_text("Download as a ZIP file:")
     with page.expect_download() as downloading:
         page.locator("#versions li").first.get_by_role("button", name="Folder").click()
     with zipfile.ZipFile(downloading.value.path()) as exported:

@@ -95,6 +95,10 @@ def label(http):
         sent = send(http, "POST", f"{path}?{query}", content=image, headers=headers)["photograph"]
         annotation = {"label": name, "based_on": None}
         send(http, "PUT", f"{path}/{sent['id']}/annotation", json=annotation)
+    for number in range(3):  # a training needs good ones
+        image = encode_png(part_image(100 + number))
+        sent = send(http, "POST", path, content=image, headers=headers)["photograph"]
+        send(http, "PUT", f"{path}/{sent['id']}/annotation", json={"label": "good", "based_on": None})
     send(http, "POST", "v1/data-sets/1/versions", json={"note": ATTACK})
 
 

@@ -237,6 +237,8 @@ def test_the_tools_fit_a_phone(labels, open_page, language):
             box = part.bounding_box()
             assert box["x"] >= 0
             assert box["x"] + box["width"] <= SIZES["phone"]["width"]
+    view = page.locator("#view-tools button:visible").evaluate_all("all => all.map((part) => part.offsetTop)")
+    assert len(set(view)) == 1  # one row
 
 
 def test_an_annotation_that_is_saved_again_loses_no_field(labels, open_page):
@@ -251,6 +253,16 @@ def test_an_annotation_that_is_saved_again_loses_no_field(labels, open_page):
     again, first = labels.contents()
     assert again == first
     np.testing.assert_array_equal(labels.mask(0), mask)
+
+
+def test_a_reload_does_not_return_to_the_photograph_of_the_address(labels, open_page):
+    labels.add(2)
+    page = open_page().page
+    page.goto(f"{labels.page}&photograph={labels.photographs()[1]['id']}")
+    shows(page, "1.png")
+    page.locator("#skip").click()
+    shows(page, "0.png")
+    expect(page).to_have_url(labels.page)
 
 
 def test_boxes_stay_boxes_until_a_person_clears_them_or_says_otherwise(labels, open_page):

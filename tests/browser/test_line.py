@@ -369,6 +369,13 @@ def test_unusual_rates_drift_silent_stations_and_uninspected_parts_fit_every_scr
         user.screenshot(f"line-not-inspected-{size}")
 
 
+def test_a_difference_that_has_not_grown_since_the_start_is_no_notice(watch, line):
+    shares = {"line3-cam1": (0.84, 0.84), "line3-cam2": (0.6, 0.8), "line4-top": (0.9, 0.5)}
+    line.update(training=[distances(name, *share) for name, share in shares.items()])
+    page = watch().page
+    expect(page.locator("#notices .near")).to_have_text([re.compile("^line4-top photographs differ")])
+
+
 def test_a_usual_day_fits_every_screen(watch):
     user = watch()
     expect(user.page.locator("#training")).to_contain_text("of its limit")

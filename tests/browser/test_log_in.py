@@ -16,7 +16,7 @@ from api.settings import Settings
 from segdec.images import encode_png
 from tests.api.accounts.openid_provider import CLIENT, Provider, running
 from tests.api.live_server import served
-from tests.browser.conftest import PagePredictor, part_image, serving
+from tests.browser.conftest import SIZES, PagePredictor, part_image, serving
 
 PASSWORD = "correct horse battery"
 HTML = "<img src=x onerror=alert(1)>"
@@ -66,6 +66,15 @@ def test_log_in_and_out(visit, service):
     user.check_sizes("account")
     page.locator("#log-out").click()
     expect(page.locator("#log-in-title")).to_be_visible()
+
+
+def test_a_phone_shows_log_in_outside_the_menu(visit, service):
+    user = visit(service.address, viewport=SIZES["phone"])
+    page = user.open("")
+    page.locator("#account button", has_text="Log in").click()
+    log_in(page)
+    expect(page.locator("nav #account")).to_have_text("bob")
+    user.check_sizes("logged_in")
 
 
 def test_reviews_have_the_name_of_the_user(visit, service):
@@ -216,3 +225,4 @@ def test_a_page_that_the_role_does_not_allow_does_not_try_again(visit, service):
         "Ihre Rolle erlaubt das nicht. Fragen Sie einen Administrator."
     )
     expect(page.locator("#try-now")).to_be_hidden()
+    expect(page.locator("#empty-title")).to_have_text("")

@@ -91,6 +91,8 @@ def test_wide_windows_show_the_link_of_the_present_page(visit, address, path):
     page = visit(address, viewport=SIZES["large"]).open(path)
     expect(page.locator("#menu")).to_be_hidden()
     expect(page.locator("nav [aria-current]")).to_be_in_viewport(ratio=1)
+    box = page.locator("nav").bounding_box()
+    assert 1880 < box["x"] + box["width"] < 1920  # at the right, on each page
 
 
 def test_an_unknown_address_has_a_page_with_a_link(visit, address):

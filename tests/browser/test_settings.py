@@ -68,11 +68,26 @@ def test_a_reviewer_sees_the_settings_only(visit, service):
     log_in(page)
     expect(row(page, "Time zone of the plant").locator(".value")).to_have_text("UTC")
     expect(page.locator(".row input")).to_have_count(0)
+    expect(page.locator("main > [data-lacks]")).to_have_text(
+        "Somebody with the role engineer can do this: Change settings."
+    )
     expect(page.locator("#users")).to_be_hidden()
 
 
 def test_without_users_the_page_says_how_to_add_one(visit, tmp_path):
     with serving(tmp_path) as service:
         page = visit(service.address).open("settings")
+        expect(page.locator("#open-access")).to_contain_text("everybody on this machine has the role quality")
         expect(page.locator("#open-access")).to_contain_text("python -m api user add NAME")
+        expect(page.locator(".row input")).to_have_count(0)
         assert httpx.get(f"{service.address}v1/settings").status_code == 200
+
+
+def test_an_engineer_by_the_local_role_changes_settings(visit, tmp_path):
+    with serving(tmp_path, local_role="engineer") as service:
+        page = visit(service.address).open("settings")
+        days = row(page, "Good parts")
+        days.locator("input").fill("7")
+        days.get_by_role("button", name="Save").click()
+        expect(days.locator(".hint")).to_contain_text("30 days at the start")
+        expect(page.locator("#users")).to_be_hidden()

@@ -270,3 +270,54 @@ def test_the_page_fits_screens_and_phones(visit, studio):
     user = visit(studio.address, locale="de")
     expect(user.open("train").locator("#version-note")).not_to_be_empty()
     user.check_sizes("train")
+
+
+def test_too_few_good_photographs_are_not_trained(visit, studio):
+    with httpx.Client(base_url=studio.address) as http:
+        assert http.post("v1/data-sets", json={"name": "New", "classes": []}).json()["id"] == 2
+    user = visit(studio.address, locale="de")
+    page = user.open("train?data_set=2")
+    start = page.locator("#new [type=submit]")
+    expect(page.locator("#version-note")).to_have_text(
+        "Kein Bild ist annotiert. Ein Training braucht mindestens 3 gute Bilder."
+    )
+    expect(start).to_be_disabled()
+    check_german(user, "too-few-good")
+    assert page.locator("#label-more").get_attribute("href") == "label?data_set=2"
+    page.locator("#new [name=data_set]").select_option("1")
+    expect(start).to_be_enabled()
+    expect(page.locator("#label-more")).to_be_hidden()
+
+
+def test_a_training_that_runs_is_cancelled_after_a_question(visit, studio):
+    page = visit(studio.address).open("train")
+    page.locator("button", has_text="Start training").click()
+    expect(page.locator("#job-facts a")).to_have_attribute("href", "datasets?id=1")
+    job = studio.lease()
+    studio.beat(job, 5)
+    cancel = page.locator("#job-buttons button", has_text="Cancel")
+    expect(page.locator("#job-state")).to_contain_text("gpu-1")
+    cancel.click()
+    page.locator("#confirm button", has_text="Cancel").click()
+    assert studio.beat(job, 6) == "continue"
+    cancel.click()
+    expect(page.locator("#confirm-text")).to_contain_text("small_brackets 1 ends now")
+    page.locator("#confirm-yes").click()
+    expect(cancel).to_have_count(0)
+    assert studio.beat(job, 7) == "cancel"
+
+
+def test_a_model_that_cannot_be_used_is_offered_again(visit, studio, tmp_path):
+    page = visit(studio.address).open("train")
+    page.locator("button", has_text="Start training").click()
+    expect(page.locator("#job-state")).to_have_text("waits for a worker")
+    finish(studio.worker, studio.lease(), tmp_path)
+    waiting = []
+    page.route("**/use", lambda route: waiting.insert(0, route))
+    use = page.locator("#job-buttons .primary")
+    use.click()
+    expect(use).to_have_text("Loading …")
+    waiting[0].fulfill(status=503, json={"detail": "The disk is full."})
+    expect(page.locator("#problem")).to_have_text("The disk is full.")
+    expect(use).to_have_text("Use the model")
+    expect(use).to_be_enabled()

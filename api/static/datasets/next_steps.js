@@ -17,7 +17,7 @@ export function showSteps({ id, counts }, jobs) {
   const defective = counts.labelled - good - (counts.labels.ignore ?? 0);
   const hasPhotographs = counts.photographs > 0;
   const steps = [
-    { title: translate("Add photographs"), note: "", href: "#upload-title", isDone: hasPhotographs },
+    { title: translate("Add photographs"), note: "", href: "#drop-zone", isDone: hasPhotographs },
     {
       title: translate("Label photographs"),
       note: hasPhotographs ? translate("{good} good, {defective} defective, {unlabelled} without a label", numbers({ good, defective, unlabelled: counts.unlabelled })) : "",
@@ -28,7 +28,7 @@ export function showSteps({ id, counts }, jobs) {
       title: translate("Let a model propose the rest"),
       note: proposing ? translate("A training runs.") : "",
       href: "#proposals-title",
-      isDone: !counts.unlabelled || finished.length > 0,
+      isDone: hasPhotographs && (!counts.unlabelled || finished.length > 0),
     },
     {
       title: translate("Train a model"),

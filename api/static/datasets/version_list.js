@@ -44,7 +44,7 @@ export class VersionList {
       createElement("span", "hint", about),
       createElement("p", "", labels.join(", ")),
       ...(note ? [createElement("p", "", note)] : []),
-      createElement("div", "buttons", ...exports),
+      createElement("div", "buttons", createElement("span", "hint", translate("Download as a ZIP file:")), ...exports),
     );
   }
 

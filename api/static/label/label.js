@@ -72,6 +72,7 @@ async function show(photograph) {
     return showEmpty();
   }
   main.dataset.picture = "loading";
+  forgetWanted(photograph);
   panel.showPhotograph(photograph);
   showSteps();
   showPreview(photograph);
@@ -95,6 +96,13 @@ function showSteps() {
   byId("back").disabled = !queue.former.length;
   byId("undo-save").disabled = !queue.saved.length;
   byId("copy").disabled = !saved;
+}
+
+/** Removes the first photograph from the address when another one follows, so that a reload does not return to it. */
+function forgetWanted(photograph) {
+  if (!query.has("photograph") || photograph.id === Number(query.get("photograph"))) return;
+  query.delete("photograph");
+  history.replaceState(null, "", `label?${query}`);
 }
 
 /** Shows the thumbnail of a photograph until it is loaded. */

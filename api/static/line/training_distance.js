@@ -21,10 +21,14 @@ export function showTrainingDistance([highest]) {
   byId("training").classList.toggle("alert", highest.near_limit); // the notices may not all fit
 }
 
-/** Notices about stations that are near their limit. */
+/** Notices about stations that are near their limit and farther from the training than at the start. */
 export function trainingNotices(training) {
-  const near = training.filter((one) => one.near_limit);
+  const near = training.filter((one) => one.near_limit && isFarther(one));
   return near.map((one) => ["near", stationName(one.station), translate("photographs differ from the training: {distance}", { distance: distanceText(one) })]);
+}
+
+function isFarther({ measures: [{ now, start }] }) {
+  return start === null || (now > start && formatMultiple(now) !== formatMultiple(start));
 }
 
 function distanceText({ measures: [{ measure, now, start }] }) {

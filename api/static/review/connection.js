@@ -42,6 +42,7 @@ export class Connection {
     ];
     const text = sentences.filter(Boolean).join(" ");
     byId("try-now").hidden = error?.status === FORBIDDEN;
+    if (error?.status === FORBIDDEN) setText(byId("empty-title"), ""); // nothing is loading
     byId("offline-title").textContent = refused ? translate("The service rejects requests.") : translate("No connection.");
     setText(byId("offline-text"), text);
   }

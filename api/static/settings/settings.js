@@ -7,6 +7,8 @@ import { formatNumber, translate } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
 import { Credentials } from "../shared/credentials.js";
 import { GROUPS, valueText } from "../shared/setting_texts.js";
+import { whoCan } from "../shared/empty_state.js";
+import { roleText } from "../shared/role_text.js";
 import { currentSession, hasRole } from "../shared/session.js";
 import { SettingRequests } from "./requests.js";
 import { UserTable } from "./user_table.js";
@@ -18,11 +20,19 @@ const users = new UserTable(requests, credentials);
 async function load() {
   const settings = await attempt(credentials, () => requests.settings());
   if (!settings) return;
-  const { user, has_users: hasUsers } = await currentSession();
-  byId("open-access").hidden = hasUsers || Boolean(credentials.key);
-  const mayEdit = user ? hasRole(user, "engineer") : Boolean(credentials.key);
+  const { user, local_roles: localRoles } = await currentSession();
+  showOpenAccess(localRoles.at(-1));
+  byId("open-access").after(whoCan(translate("Change settings"), "engineer"));
+  const mayEdit = hasRole(user ?? { roles: localRoles }, "engineer") || (!user && Boolean(credentials.key));
   present(settings, mayEdit);
   if (user ? hasRole(user, "administrator") : credentials.key) await users.load();
+}
+
+/** Says that a log-in is not needed; `role` is that of everybody on this machine. */
+function showOpenAccess(role) {
+  byId("open-access").hidden = !role;
+  if (!role) return;
+  setText(byId("open-access"), translate("There are no users: everybody on this machine has the role {role}. Add the first one with: python -m api user add NAME --role administrator", { role: roleText(role) }));
 }
 
 function present(settings, mayEdit) {

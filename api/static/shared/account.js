@@ -33,6 +33,7 @@ async function present() {
   button.type = "button";
   if (user) button.title = translate("Logged in as {role}", { role: roleText(user.role) });
   button.addEventListener("click", () => (user ? open(user) : logIn()));
+  (user ? byId("pages") : document.querySelector("header")).append(byId("account")); // "Log in" is not in the menu
   byId("account").replaceChildren(...(user || hasUsers ? [button] : []));
 }
 

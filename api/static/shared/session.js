@@ -4,13 +4,13 @@ import { byId } from "./dom.js";
 import { LANGUAGE_HEADER, translate } from "./language.js";
 
 const PATH = "v1/session";
-const NOBODY = { user: null, csrf_token: null, has_users: false, open_id: false };
+const NOBODY = { user: null, csrf_token: null, has_users: false, local_roles: [], open_id: false };
 const TIMEOUT_MS = 60_000; // requests that change something wait for the answer
 const JSON_TYPE = { "Content-Type": "application/json" };
 let asked = null;
 let linkProblem = "";
 
-/** {user: {name, role, roles} or null, csrf_token, has_users, open_id}; asked once for each page. */
+/** {user: {name, role, roles} or null, csrf_token, has_users, local_roles, open_id}; asked once for each page. */
 export function currentSession() {
   asked ??= byId("account") ? load() : Promise.resolve(NOBODY); // without a record there are no users
   return asked;

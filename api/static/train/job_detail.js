@@ -52,7 +52,7 @@ export class JobDetail {
     const { progress, settings, checkpoint } = job;
     const left = progress?.elapsed_s === undefined ? null : Math.max(0, 60 * settings.minutes - progress.elapsed_s);
     const facts = [
-      [translate("Data set"), translate("{data_set}, version {version}", { data_set: job.data_set_name, version: job.data_set_version })],
+      [translate("Data set"), dataSetLink(job)],
       [translate("Ordered"), `${timeText(job.created_at)}${job.created_by ? ` · ${job.created_by}` : ""}`],
       [translate("Steps"), settings.all_steps && (progress?.of_steps ? `${formatNumber(progress.steps)} / ${formatNumber(progress.of_steps)}` : translate("all"))],
       [translate("Time limit"), translate("{minutes} min", { minutes: formatNumber(settings.minutes) })],
@@ -68,7 +68,7 @@ export class JobDetail {
   #showButtons(job) {
     const buttons = [];
     if (job.state === "running" && !job.request) buttons.push(this.#button(translate("End with the best weights so far"), "stop"));
-    if (!isEnded(job) && job.request !== "cancel") buttons.push(this.#button(translate("Cancel"), "cancel"));
+    if (!isEnded(job) && job.request !== "cancel") buttons.push(this.#cancelButton(job));
     if (job.state === "failed") buttons.push(this.#button(translate("Continue"), "continue"));
     if (job.state === "done" && !job.used) buttons.push(this.#button(translate("Use the model"), "use", "primary"));
     if (job.used) {
@@ -90,13 +90,31 @@ export class JobDetail {
     });
   }
 
+  /** A training that runs is cancelled after a question: it leaves no model. */
+  #cancelButton({ model, version, state }) {
+    const cancel = () => this.run(() => this.#change("cancel"));
+    if (state === "queued") return makeButton(translate("Cancel"), "", cancel);
+    const text = translate("{model} {version} ends now; what it has learned so far cannot be used.", { model, version });
+    return makeButton(translate("Cancel"), "", async () => (await confirm(translate("End without a model"), text)) && cancel());
+  }
+
   #button(text, action, className = "") {
     const button = makeButton(text, className, () => this.run(async () => {
       button.disabled = true;
-      await this.requests.change(this.id, action);
-      await this.onChanged();
+      if (action === "use") setText(button, translate("Loading …")); // a model loads for seconds
+      try {
+        await this.#change(action);
+      } finally {
+        button.disabled = false; // after an error: otherwise the button is replaced
+        setText(button, text);
+      }
     }));
     return button;
+  }
+
+  async #change(action) {
+    await this.requests.change(this.id, action);
+    await this.onChanged();
   }
 
   #showOutcome({ outcome }) {
@@ -163,6 +181,12 @@ export class JobDetail {
     event.preventDefault();
     this.run(async () => saveFile(await this.requests.report(this.id), `training-${this.id}-report.html`));
   }
+}
+
+function dataSetLink({ data_set: id, data_set_name: name, data_set_version: version }) {
+  const link = createElement("a", "", translate("{data_set}, version {version}", { data_set: name, version }));
+  link.href = `datasets?id=${id}`;
+  return link;
 }
 
 function makeButton(text, className, act) {

@@ -4,6 +4,7 @@ import { byId, createElement, setText } from "../shared/dom.js";
 import { formatNumber, translate, translateCount } from "../shared/language.js";
 
 const NEW_VERSION = "";
+const MIN_GOOD = 3; // good photographs that the service expects
 const MINUTES = { "": 10, true: 720 }; // of a training with a time limit, and of one that takes all steps
 
 export class NewTraining {
@@ -29,7 +30,6 @@ export class NewTraining {
     if (this.dataSets.some(({ id }) => id === chosen)) this.fields.data_set.value = chosen;
     if (!this.dataSets.length) return;
     await this.#showDataSet();
-    this.form.querySelector("[type=submit]").disabled = false;
   }
 
   #showDuration() {
@@ -56,7 +56,14 @@ export class NewTraining {
     const known = Object.entries(counts.labels).filter(([label]) => label !== "ignore");
     const total = known.reduce((sum, [, count]) => sum + count, 0);
     const parts = known.map(([label, count]) => `${formatNumber(count)} ${label === "good" ? translate("good") : label}`).join(", ");
-    setText(byId("version-note"), translateCount(total, "{count} labelled photograph: {labels}", "{count} labelled photographs: {labels}", { labels: parts }));
+    const summary = total
+      ? translateCount(total, "{count} labelled photograph: {labels}", "{count} labelled photographs: {labels}", { labels: parts })
+      : translate("No photograph is labelled.");
+    const isEnough = (counts.labels.good ?? 0) >= MIN_GOOD;
+    setText(byId("version-note"), isEnough ? summary : `${summary} ${translate("A training needs at least {count} good photographs.", { count: MIN_GOOD })}`);
+    byId("label-more").hidden = isEnough;
+    byId("label-more").href = `label?data_set=${this.#dataSet.id}`;
+    this.form.querySelector("[type=submit]").disabled = !isEnough;
     byId("class-choice").hidden = classes.length < 2;
     byId("class-boxes").replaceChildren(...classes.map((name) => {
       const box = createElement("input", "");

@@ -71,7 +71,7 @@ async def add_users(record, **roles):
 
 
 def test_log_in_and_out(browser):
-    nobody = {"user": None, "csrf_token": None, "has_users": True, "open_id": False}
+    nobody = {"user": None, "csrf_token": None, "has_users": True, "local_roles": [], "open_id": False}
     assert browser.send("GET", "/v1/session").json() == nobody
     assert browser.code("GET", RECORDS) == (401, "not_logged_in")
     answer = browser.send("POST", "/v1/session", {"name": " ANNA", "password": PASSWORD})

@@ -119,6 +119,15 @@ def test_an_order_that_cannot_be_trained_is_rejected(service, change, expected):
     assert problem(service.post(JOBS, json=body)) == expected
 
 
+def test_a_version_with_too_few_good_photographs_is_not_trained(service):
+    data_set = service.fill("Few", {1: ("good", None), 2: ("scratch", None), 3: ("good", None)})
+    before = service.get(JOBS).json()
+    answer = service.post(JOBS, json={"data_set": data_set, "data_set_version": 1, "model": "few"})
+    assert problem(answer) == (409, "too_few_good")
+    assert "has 2 good photographs. Expected at least 3" in answer.json()["detail"]
+    assert service.get(JOBS).json() == before
+
+
 def test_a_training_of_all_steps_has_a_longer_limit(service):
     all_steps = service.order(service.data_set, all_steps=True)
     assert _duration(service, all_steps) == (True, 720.0)
@@ -170,7 +179,7 @@ def test_a_worker_fetches_the_data_of_its_job(leased, tmp_path):
     worker, job = leased
     seen = []
     fetch_data(worker, job, tmp_path / "files", tmp_path / "data", lambda *numbers: seen.append(numbers))
-    assert seen == [(1, 2), (2, 2)]  # the job does not learn dents
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]  # the job does not learn dents
     assert (tmp_path / "data" / "classes.txt").read_text() == "scratch\n"
     (mask,) = (tmp_path / "data" / "masks").iterdir()
     values = decode_image(mask.read_bytes(), "mask").pixels

@@ -27,6 +27,8 @@ LABELS = {
     1: ("good", None),
     2: ("scratch", mask_of((1, 4, 4), (255, 20, 20))),
     3: ("dent", mask_of((2, 8, 8))),
+    4: ("good", None),
+    5: ("good", None),
 }
 """Label and mask of each photograph."""
 
@@ -55,14 +57,14 @@ class TrainingService(EngineerClient):
     def features(self):
         return self.app.state.service.features
 
-    def fill(self, name="Brackets"):
+    def fill(self, name="Brackets", labels=LABELS):
         """Makes a data set with a version; returns its id."""
-        return self.run(partial(self._fill, name))
+        return self.run(partial(self._fill, name, labels))
 
-    async def _fill(self, name):
+    async def _fill(self, name, labels):
         store = self.features.data_sets
         number = await store.write(create_data_set, name, CLASSES, "Ada", NOW)
-        for photograph, (label, mask) in LABELS.items():
+        for photograph, (label, mask) in labels.items():
             new = NewPhotograph(photograph_file(photograph), name=f"part {photograph}")
             added = await store.write(add_photograph, number, new, "Ada", NOW, files=[new.file])
             file = None if mask is None else make_class_mask(mask, label, CLASSES)
