@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 from datasets.layouts.toy import make_sample
 from segdec.images import encode_png
+from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import part_image, serving
 from tests.browser.test_log_in import add_people, log_in
 
@@ -120,6 +121,7 @@ def test_single_photographs_are_added_without_labels_and_failures_are_named(visi
     expect(page.locator("#summary")).to_have_text("2 photographs shown")
     user.drop(("again.png", good), (f"{SCRIPT}.png", encode_png(part_image(92))))
     expect(problems).to_have_text("1 photographs were in the data set already.")
+    check_accessibility(page)
     expect(page.locator("#summary")).to_have_text("3 photographs shown")
     assert photographs(service, number) == {"a": None, "b": None, SCRIPT: None}
 

@@ -8,6 +8,7 @@ from api.app import create_app
 from api.roles import user_roles_of
 from api.settings import Settings
 from tests.api.live_server import served
+from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import SIZES
 from tests.browser.german_page import check_german
 
@@ -55,6 +56,7 @@ def test_an_empty_page_says_what_it_will_show_and_links_to_the_next_step(visit, 
     expect(state.locator("a.primary:not([hidden])")).to_be_visible()
     assert state.locator("a.primary:not([hidden])").get_attribute("href") == step
     assert httpx.get(address + step).status_code == 200
+    check_accessibility(page)
 
 
 @pytest.mark.parametrize("path", [path for path, (_, role) in STEPS.items() if role and path != "line"])

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import ViewportSize, expect
 
 from api.accounts.sessions import start_session
 from api.accounts.users import add_user
@@ -20,7 +20,8 @@ from segdec.images import encode_png
 from segdec.training_schemas import WorkerIdentity
 from tests.api.live_server import served
 from tests.api.models.stub_models import StubModels
-from tests.browser.conftest import PagePredictor, part_image, serving
+from tests.browser.accessibility import check_accessibility
+from tests.browser.conftest import SIZES, PagePredictor, part_image, serving
 from tests.browser.test_models import manifest_of
 from training.worker.service_connection import ServiceConnection
 
@@ -46,6 +47,16 @@ PAGES = {
     "changes": ATTACK,
 }
 """Pages, each with a text that it must show."""
+DIALOGS = {
+    "parts": "#add-to-data-set",
+    "review": "#show-statistics",
+    "label?data_set=1&photograph=1": "#show-keys",
+    "settings": "#user-rows button:has-text('Passwort')",
+    "changes": "#account button",
+}
+"""Pages, each with a button that opens a dialog."""
+NARROW: ViewportSize = {"width": 320, "height": 640}
+"""Where WCAG requires that a page does not scroll sideways."""
 ELEMENTS = """() => [...document.querySelectorAll("*")].filter((part) =>
     part.getAttribute("src") === "x" || part.hasAttribute("onerror") || part.hasAttribute("onload")
     || /^javascript:/i.test((part.getAttribute("href") ?? "").trim())
@@ -141,8 +152,8 @@ def service(tmp_path_factory):
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_stored_names_stay_text_on_every_page(visit, service, path):
-    user = visit(service.address)
+def test_stored_names_stay_text_on_every_page_and_filled_pages_meet_wcag(visit, service, path):
+    user = visit(service.address, viewport=SIZES["large"], locale="de")
     user.page.context.add_cookies(
         [{"name": "segdec_session", "value": service.token, "url": service.address}]
     )
@@ -151,6 +162,16 @@ def test_stored_names_stay_text_on_every_page(visit, service, path):
     if PAGES[path] is not None:
         expect(page.locator("main")).to_contain_text(PAGES[path])
     check_no_attack(page)
+    check_accessibility(page)
+    if path in DIALOGS:
+        page.locator(DIALOGS[path]).first.click()
+        expect(page.locator("dialog[open]")).to_be_visible()
+        check_accessibility(page)
+        page.keyboard.press("Escape")
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size(NARROW)
+    page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
+    check_accessibility(page)
 
 
 def check_no_attack(page):

@@ -87,7 +87,7 @@ def test_decision_overlay_outline_and_downloads_of_a_dropped_photograph(open_pag
     assert regions_of(page) == ["1 10, 8 7 × 5 25 0.80"]
     assert pixel(page, 13.5, 10.5) == [224, 159, 138]  # 204 below 40 % of (255, 92, 40)
     assert pixel(page, 40.5, 20.5) == [30, 30, 30]
-    red, green, blue = pixel(page, 3.5, 20.5)  # the outline is as wide as the screen asks for
+    red, green, blue = pixel(page, 3.0, 20.5)  # the outline is as wide as the screen asks for
     assert green > red > blue > 30
     set_slider(page, "mask-slider", 0.3)
     with page.expect_download() as download:

@@ -23,10 +23,10 @@ class Labels:
 
     def __init__(self, service: RunningService, http: httpx.Client) -> None:
         self.http = http
-        self.page = f"{service.address}label?data_set="
         created = http.post("v1/data-sets", json={"name": "Brackets", "classes": CLASSES})
-        self.path = f"v1/data-sets/{created.json()['id']}"
-        self.page += str(created.json()["id"])
+        self.address, self.id = service.address, created.json()["id"]
+        self.path = f"v1/data-sets/{self.id}"
+        self.page = f"{self.address}label?data_set={self.id}"
 
     def add(self, count: int) -> None:
         for number in range(count):

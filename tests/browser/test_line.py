@@ -21,6 +21,7 @@ from api.line.schemas import (
     TrainingDistance,
 )
 from segdec.images import encode_png
+from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import KEY, part_image, serving
 
 HOUR = timedelta(hours=1)
@@ -452,6 +453,7 @@ def test_a_station_among_ten_thousand_is_searched_for(watch, line):
     user = watch("phone", "line?station=hall99-cam98")
     page = user.page
     expect(page.locator("#notices li")).to_have_count(7)
+    check_accessibility(page)
     expect(page.locator("#notices li").last).to_have_text("9,994 more notices")
     expect(page.locator("#stations option")).to_have_count(103)  # all, the chosen one, 100 others, and a hint
     expect(page.locator("#stations")).to_have_value("=hall99-cam98")

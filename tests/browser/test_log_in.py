@@ -16,6 +16,7 @@ from api.settings import Settings
 from segdec.images import encode_png
 from tests.api.accounts.openid_provider import CLIENT, Provider, running
 from tests.api.live_server import served
+from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import SIZES, PagePredictor, part_image, serving
 
 PASSWORD = "correct horse battery"
@@ -66,6 +67,7 @@ def test_log_in_and_out(visit, service):
     user.check_sizes("account")
     page.locator("#log-out").click()
     expect(page.locator("#log-in-title")).to_be_visible()
+    check_accessibility(page)
 
 
 def test_a_phone_shows_log_in_outside_the_menu(visit, service):

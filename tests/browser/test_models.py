@@ -16,6 +16,7 @@ from segdec.config import ModelConfig
 from segdec.images import encode_png
 from tests.api.live_server import served
 from tests.api.models.stub_models import StubModels
+from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import KEY, part_image
 from tests.browser.german_page import check_german
 
@@ -93,6 +94,7 @@ def test_a_candidate_is_promoted_and_rolled_back(visit, address, shelf):
     expect(page.locator("#confirm-text")).to_contain_text(
         "Version 2 answers from now on instead of version 1"
     )
+    check_accessibility(page)
     page.locator("#confirm").get_by_role("button", name="Cancel").click()
     assert shelf.aliases == {"stable": "1", "candidate": "2"}
     page.get_by_role("button", name="Promote 2").click()

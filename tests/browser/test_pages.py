@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
 from segdec.images import encode_png
+from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import SIZES, part_image, serving
 
 PATHS = {
@@ -79,6 +80,7 @@ def test_phones_have_a_menu_for_keyboard_and_touch(visit, address):
     expect(menu).to_be_focused()
     menu.tap()
     expect(pages).to_be_visible()
+    check_accessibility(page)
     page.touchscreen.tap(380, 800)
     expect(pages).to_be_hidden()
     menu.tap()
@@ -98,5 +100,6 @@ def test_wide_windows_show_the_link_of_the_present_page(visit, address, path):
 def test_an_unknown_address_has_a_page_with_a_link(visit, address):
     page = visit(address, viewport=SIZES["phone"], locale="de").open("parts/1/nothing")
     expect(page.get_by_role("heading", name="Unter dieser Adresse gibt es keine Seite")).to_be_visible()
+    check_accessibility(page)
     page.get_by_role("link", name="Bilder prüfen").click()
     expect(page).to_have_url(address)

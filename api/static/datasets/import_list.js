@@ -48,6 +48,7 @@ function entryOf({ name, state, result, error, started_at: started, started_by: 
   const notes = [...result.problems.map((problem) => problem.text), ...result.notes];
   if (notes.length) {
     const list = createElement("ul", "", ...notes.map((text) => createElement("li", "", text)));
+    list.tabIndex = 0; // the keyboard scrolls long lists
     const text = translateCount(notes.length, "{count} note", "{count} notes");
     entry.append(createElement("details", "", createElement("summary", "", text), list));
   }

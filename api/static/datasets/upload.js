@@ -136,7 +136,7 @@ export class Upload {
   #showProblems(problems) {
     const shown = problems.slice(0, MAX_SHOWN);
     if (problems.length > MAX_SHOWN) shown.push(translate("and {count} more", { count: problems.length - MAX_SHOWN }));
-    byId("upload-problems").replaceChildren(...shown.map((text) => createElement("li", "", text)));
+    byId("upload-problems").replaceChildren(...shown.map((text) => createElement("p", "", text)));
   }
 }
 
