@@ -222,7 +222,7 @@ def check_labels(client: RepeatingClient, data_set: ConfirmedDataSet) -> dict[st
     counts: Counter[str] = Counter()
     for photograph_id, confirmed in data_set.labels.items():
         path = f"{SETS}/{data_set.id}/photographs/{photograph_id}"
-        stored = {one["id"]: one for one in client.get(f"{path}/annotations")["annotations"]}
+        stored = {one["id"]: one for one in list_annotations(client, path)}
         counts["confirmed labels"] += len(confirmed)
         counts["fault: labels stored twice or by nobody"] += len(
             stored.keys() - {one.id for one in confirmed}
@@ -235,6 +235,16 @@ def check_labels(client: RepeatingClient, data_set: ConfirmedDataSet) -> dict[st
                 is_kept = np.array_equal(decode_mask_values(png, "mask", classes=[1, 2]), one.mask)
             counts["fault: labels lost or changed"] += not is_kept
     return dict(counts)
+
+
+def list_annotations(client: RepeatingClient, path: str) -> list[dict[str, Any]]:
+    """Returns all annotations of the photograph at `path`."""
+    page = client.get(f"{path}/annotations?limit=500")
+    found: list[dict[str, Any]] = page["annotations"]
+    while page["next_before"] is not None:
+        page = client.get(f"{path}/annotations?limit=500&before={page['next_before']}")
+        found += page["annotations"]
+    return found
 
 
 def check_versions(client: RepeatingClient, data_set: ConfirmedDataSet) -> dict[str, int]:

@@ -18,6 +18,8 @@ from segdec.images import encode_png
 SETS, JOBS = "/v1/data-sets", "/v1/training/jobs"
 CLASSES = ("scratch", "dent")
 MAX_OPEN_JOBS = 2
+MIN_GOOD = 3
+"""Good photographs that a training needs."""
 ENDED = ("done", "failed", "cancelled")
 PATIENCE_S = 180.0
 """Time after which a request that is not answered is an error."""
@@ -123,9 +125,11 @@ class ConfirmedDataSet:
 class Labeller(threading.Thread):
     """Labels random photographs, makes versions and orders trainings until `stop`, inside a `with` block.
 
+    The first `MIN_GOOD` photographs stay good.
+
     Args:
         url: Of the service.
-        data_set: With photographs.
+        data_set: With more photographs than that.
         side: Of all photographs, px.
         seed: Of the decisions.
 
@@ -156,9 +160,11 @@ class Labeller(threading.Thread):
     def run(self) -> None:
         """Works until `stop`."""
         try:
-            self._label(next(iter(self.data_set.labels)))
+            photographs = list(self.data_set.labels)
+            for photograph in photographs[:MIN_GOOD]:
+                self.data_set.annotate(self.client, photograph, "good", None)
             while not self._stopping.is_set():
-                self._label(self._chance.choice(list(self.data_set.labels)))
+                self._label(self._chance.choice(photographs[MIN_GOOD:]))
                 if self._chance.random() < 0.1:
                     self._make_version()
         except RunError as error:

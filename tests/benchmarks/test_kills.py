@@ -47,7 +47,8 @@ def digest(data):
 def test_lost_changed_and_repeated_labels_are_counted():
     path = "/v1/data-sets/1/photographs/7"
     stored = [{"id": 1, "label": "good"}, {"id": 2, "label": "dent"}, {"id": 9, "label": "good"}]
-    answers = {f"{path}/annotations": {"annotations": stored}, f"{path}/mask?annotation=2": encode_png(MASK)}
+    listed = {"annotations": stored, "next_before": None}
+    answers = {f"{path}/annotations": listed, f"{path}/mask?annotation=2": encode_png(MASK)}
     client = StoredAnswers(answers)
     right = [
         ConfirmedLabel(1, "good", None),

@@ -154,6 +154,11 @@ class Trainer:
     def __init__(self, url, ended):
         self.stored, self._ended, self.problem = [], ended, None
         data_set = {"data_set": 1, "data_set_version": 1, "model": "a"}
+        for number in range(3):  # a training needs as many good ones
+            path, data = f"{url}/v1/data-sets/1/photographs", encode_png(np.full((8, 8, 1), number, np.uint8))
+            added = httpx.post(path, params={"name": f"good-{number}"}, content=data, headers=PNG).json()
+            good = {"label": "good", "based_on": None}
+            httpx.put(f"{path}/{added['photograph']['id']}/annotation", json=good).raise_for_status()
         httpx.post(f"{url}/v1/data-sets/1/versions", json={}).raise_for_status()
         httpx.post(f"{url}/v1/training/jobs", json=data_set).raise_for_status()
         self._worker = ServiceConnection(url, "of-a-worker", sleep=ended.wait)

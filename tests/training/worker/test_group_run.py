@@ -31,16 +31,21 @@ def run(service, tmp_path, job, command, is_stopping=lambda: False, change=lambd
         JobRun(worker, job, tmp_path / f"worker-{job.rank}", None, is_stopping, lambda _: command).run()
 
 
+def stops_with_checkpoint(ready):
+    """A process that creates the file `ready` when SIGTERM lets it end with a checkpoint."""
+    return [sys.executable, "-c", STOPS, str(ready)]
+
+
 def ends_with(code):
     return [sys.executable, "-c", f"print('the last line'); raise SystemExit({code})"]
 
 
 STOPS = """
-import signal, sys
+import pathlib, signal, sys
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))
+pathlib.Path(sys.argv[1]).touch()
 signal.pause()
 """
-STOPS_WITH_CHECKPOINT = [sys.executable, "-c", STOPS]
 IGNORES_SIGTERM = ["sh", "-c", "trap '' TERM; sleep 1000"]
 """As a process that waits in TensorFlow for another one."""
 
@@ -141,11 +146,12 @@ def test_a_member_that_stops_lets_the_chief_upload_its_checkpoint(service, tmp_p
     report_step(service, chief)
     stopping, beats = [], OnPath("/heartbeat", lambda: stopping.append(True), 6, 6)
     ending = OnPath("/heartbeat", end_by_chief(service, chief, "released"), 9, 9)
+    ready = tmp_path / "ready"
 
     def change(request):
-        return beats(request) or ending(request)
+        return (beats(request) or ending(request)) if ready.exists() else None
 
-    run(service, tmp_path, member, STOPS_WITH_CHECKPOINT, lambda: bool(stopping), change)
+    run(service, tmp_path, member, stops_with_checkpoint(ready), lambda: bool(stopping), change)
     assert service.show(chief.id)["reason"] == "The chief says so."
     service.post(f"{JOBS}/{chief.id}/cancel")
 
@@ -204,7 +210,14 @@ def test_a_member_that_stops_releases_the_job_if_the_chief_does_not(service, tmp
     report_step(service, chief)
     stopping, beats = [], OnPath("/heartbeat", lambda: stopping.append(True), 6, 6)
     with pytest.raises(WorkerStoppedError):
-        run(service, tmp_path, member, STOPS_WITH_CHECKPOINT, lambda: bool(stopping), beats)
+        run(
+            service,
+            tmp_path,
+            member,
+            stops_with_checkpoint(tmp_path / "ready"),
+            lambda: bool(stopping),
+            beats,
+        )
     shown = service.show(chief.id)
     assert (shown["state"], shown["attempts"]) == ("queued", 0)
     assert shown["reason"] == "The worker gpu-b: The worker stopped."
