@@ -28,7 +28,7 @@ from segdec.imaging.decoders import upright
 MAX_SIDE = 512
 """Longest side of a photograph in which edges are compared, px; larger ones are shrunk."""
 
-MAX_P = 0.05
+MAX_P_VALUE = 0.05
 """Significance of the sign test: 5 of 5 annotations, 7 of 8, 15 of 20."""
 
 RING_PX = (2, 6)
@@ -171,7 +171,7 @@ def describe_rotation(evidence: Mapping[str, Evidence], sized_before: Sequence[s
         reason = f"annotations of other photographs have the size before it, {list_names(sized_before)}"
         return [f"{text}But {reason}: give {BEFORE_ROTATION}."]
     votes = [evidence[name] == Evidence.EDGES_BEFORE for name in names if evidence[name] != Evidence.NONE]
-    if not sized_after and _sign_test(sum(votes), len(votes)) <= MAX_P:
+    if not sized_after and _sign_test(sum(votes), len(votes)) <= MAX_P_VALUE:
         reason = f"the edges of {sum(votes)} of {len(votes)} annotations fit the photographs better before it"
         return [f"{text}But {reason}: look at some, and give {BEFORE_ROTATION}."]
     return [f"{text}If the annotation tool ignores the rotation, give {BEFORE_ROTATION}."]

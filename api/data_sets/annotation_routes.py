@@ -22,7 +22,7 @@ from api.data_sets.data_set_params import (
 )
 from api.data_sets.definitions import classes_of, find_data_set
 from api.data_sets.photograph_leases import Labeller
-from api.data_sets.photographs import LABEL, STATE, LabelState, PhotographFilters
+from api.data_sets.photographs import LABEL_DESCRIPTION, STATE_DESCRIPTION, LabelState, PhotographFilters
 from api.data_sets.schemas import AnnotationPage, LeasedPhotographs, Source, StoredPhotograph
 from api.errors import document_problems
 from api.http.caching import PNG, REVALIDATED
@@ -80,8 +80,8 @@ class AskedNext(SessionBody):
 
     count: Annotated[int, Field(ge=1, le=MAX_LEASED, strict=True)] = 1
     skip: list[Id] = Field([], max_length=MAX_SKIPPED, description="are released and not offered now")
-    state: LabelState = Field("unlabelled", description=STATE)
-    label: RequiredName | None = Field(None, description=LABEL)
+    state: LabelState = Field("unlabelled", description=STATE_DESCRIPTION)
+    label: RequiredName | None = Field(None, description=LABEL_DESCRIPTION)
 
 
 @router.put("/photographs/{photograph_id}/annotation", responses={**BODY_PROBLEMS, **document_problems(422)})

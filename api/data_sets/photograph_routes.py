@@ -25,7 +25,13 @@ from api.data_sets.data_set_params import (
 )
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.definitions import find_data_set
-from api.data_sets.photographs import LABEL, MAX_NAME, STATE, NewPhotograph, PhotographFilters
+from api.data_sets.photographs import (
+    LABEL_DESCRIPTION,
+    MAX_NAME,
+    STATE_DESCRIPTION,
+    NewPhotograph,
+    PhotographFilters,
+)
 from api.data_sets.received_photographs import (
     check_photograph,
     find_thumbnail,
@@ -110,9 +116,10 @@ async def list_photographs(
     data_sets: DataSetsDep,
     data_set_id: DataSetId,
     state: Annotated[
-        photographs.State | None, Query(description=f"without it, removed photographs are left out; {STATE}")
+        photographs.State | None,
+        Query(description=f"without it, removed photographs are left out; {STATE_DESCRIPTION}"),
     ] = None,
-    label: Annotated[Name | None, Query(description=LABEL)] = None,
+    label: Annotated[Name | None, Query(description=LABEL_DESCRIPTION)] = None,
     search: Annotated[PhotographName | None, Query(description="a part of the name or of the part")] = None,
     after: AfterId = 0,
     limit: Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_PAGE_SIZE)] = 100,

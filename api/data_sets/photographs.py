@@ -28,8 +28,8 @@ PROPOSED = ("label", "score", "model", "version", "reason")
 table, proposals = data_set_photographs.c, data_set_proposals.c
 
 LabelState = Literal["unlabelled", "labelled", "corrected"]
-STATE = "corrected: labelled otherwise than the latest run of a model proposed"
-LABEL = "of the latest annotation; with the state unlabelled: proposed by a model"
+STATE_DESCRIPTION = "corrected: labelled otherwise than the latest run of a model proposed"
+LABEL_DESCRIPTION = "of the latest annotation; with the state unlabelled: proposed by a model"
 State = Literal[LabelState, "removed"]
 
 

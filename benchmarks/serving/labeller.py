@@ -12,14 +12,13 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
+from api.training.jobs import MIN_GOOD
 from segdec.errors import RunError
 from segdec.images import encode_png
 
 SETS, JOBS = "/v1/data-sets", "/v1/training/jobs"
 CLASSES = ("scratch", "dent")
 MAX_OPEN_JOBS = 2
-MIN_GOOD = 3
-"""Good photographs that a training needs."""
 ENDED = ("done", "failed", "cancelled")
 PATIENCE_S = 180.0
 """Time after which a request that is not answered is an error."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Ring = tuple[tuple[int, int], ...]
 """Corners (x, y) of a closed outline, px; the last joins the first."""
 
-EDGES = 256
+EDGE_BATCH = 256
 """Edges that are filled together; each may cross every row."""
 
 
@@ -30,8 +30,8 @@ def fill_polygon(rings: Iterable[NDArray[np.float64]], height: int, width: int) 
     for ring in rings:
         corners = np.asarray(ring) - 0.5  # centres become integers
         edges = np.stack([corners, np.roll(corners, -1, axis=0)], axis=1)
-        for part in range(0, len(edges), EDGES):
-            _flip(flips, edges[part : part + EDGES])
+        for part in range(0, len(edges), EDGE_BATCH):
+            _flip(flips, edges[part : part + EDGE_BATCH])
     return np.bitwise_xor.accumulate(flips, axis=1)[:, :-1].view(np.bool_)
 
 
