@@ -5,6 +5,7 @@ from functools import partial
 
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.proposal_start import ProposalStarter
+from api.data_sets.unanswered_archives import UnansweredArchives
 from api.delivery.receivers import Receivers
 from api.http.components import Components
 from api.inspecting.service import InspectionService
@@ -65,6 +66,9 @@ class RecordFeatures:
             self.reports = ScheduledReports(self.record, schedule, lambda: self.line.plan)
         self.data_sets = DataSetStore(settings, self.record, check_no_training)
         self.jobs = JobRunner(self.record, settings.record_folder / "jobs", settings.retry_after_s)
+        self.unanswered = UnansweredArchives(
+            settings.record_folder / "unanswered_imports", round(settings.import_gb * 1e9)
+        )
         self.training = TrainingStore(settings, self.record)
         self.open_photographs = OpenPhotographs()
         self._after_training: ProposalsAfterTraining | None = None
@@ -94,6 +98,7 @@ class RecordFeatures:
             self.settings,
             self.data_sets,
             self.jobs,
+            self.unanswered,
             self.training,
             self.open_photographs,
             proposals,
@@ -106,6 +111,7 @@ class RecordFeatures:
         works = [
             self.settings.refresh_regularly(),
             self.jobs.end_abandoned(),
+            self.unanswered.delete_old_regularly(),
             *(one.run() for one in running if one is not None),
         ]
         self._tasks = [asyncio.create_task(work) for work in works]

@@ -2,23 +2,26 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, RowMapping, select
 
 from api.data_sets.annotations import NewAnnotation, annotate
 from api.data_sets.converted_folder import ConvertedFolder, ConvertedPhotograph, LoadedPhotograph
 from api.data_sets.data_set_store import DataSetStore
-from api.data_sets.definitions import change_data_set, classes_of, find_data_set
+from api.data_sets.definitions import classes_of, find_data_set, set_classes
 from api.data_sets.free_space import FreeSpace
 from api.data_sets.import_program import ProgramLimits, run_datasets
 from api.data_sets.imports import IMPORT_JOBS
-from api.data_sets.job_schemas import ImportProblem, ImportProgress, ImportResult
+from api.data_sets.job_schemas import ImportAnswers, ImportProblem, ImportProgress, ImportResult
+from api.data_sets.names import MAX_CLASS_NAME, extend_classes
 from api.data_sets.photographs import add_photograph, find_photograph
+from api.data_sets.tables import data_set_annotations
+from api.data_sets.unanswered_archives import UnansweredArchives
 from api.jobs.stored_jobs import start_job
 from api.messages.causes import Cause, JobError
 from api.record.queries import add_audit_entry
@@ -31,6 +34,9 @@ SPACE_INTERVAL_S = 1.0
 """Time between two looks at the disk while a program writes to it."""
 MAX_PROBLEMS = 200
 """Problems that are stored; the others are counted."""
+MAX_UNCLEAR_LABELS = 100
+BEFORE_ROTATION = "annotations-before-rotation"
+"""Option of the program; warnings name it if annotations may have been drawn before the rotation."""
 BATCH_FILES, BATCH_BYTES = 50, 64_000_000
 """Photographs that are stored in one transaction, and the bytes after which it ends."""
 
@@ -41,6 +47,7 @@ class ArchiveOptions:
 
     `with_labels`: folders, masks and annotation files give the labels. `max_bytes` limits the files after
     unpacking, `max_pixels` the height × width of a photograph. `free_share` is `record_free_share`, 0…1.
+    `answers` are those to the questions of earlier imports of the archive.
     """
 
     with_labels: bool
@@ -48,13 +55,15 @@ class ArchiveOptions:
     max_pixels: int
     limits: ProgramLimits
     free_share: float
+    answers: ImportAnswers = field(default_factory=ImportAnswers)
 
 
 @dataclass
 class ArchiveImport:
     """One import.
 
-    `folder` contains the archive, `ARCHIVE`; everything else is written there. `who` sent the archive `name`.
+    `folder` contains the archive, `ARCHIVE`, or its files, `UNPACKED`; everything else is written there.
+    `who` sent the archive `name`. If there are questions, its files are moved to `unanswered`.
     """
 
     kind = IMPORT_JOBS
@@ -62,10 +71,12 @@ class ArchiveImport:
     data_set_id: int
     folder: Path
     options: ArchiveOptions
+    unanswered: UnansweredArchives
     name: str
     who: str
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     result: ImportResult = field(default_factory=ImportResult)
+    id: int = field(init=False)
 
     async def run(self) -> None:
         """Unpacks, reads and stores the archive.
@@ -74,7 +85,12 @@ class ArchiveImport:
             SegdecError: If the archive cannot be used.
             RequestError: If the data set was deleted, or its files or rows cannot be stored now.
         """
-        await self._read_archive()
+        try:
+            await self._read_archive()
+        finally:
+            if self.result.unclear_labels or self.result.unclear_rotation:
+                unpacked = self.folder / UNPACKED
+                await asyncio.to_thread(self.unanswered.add, self.data_set_id, self.id, unpacked, self.now())
         folder = await asyncio.to_thread(ConvertedFolder, self.folder / CONVERTED)
         used = await asyncio.to_thread(folder.used_classes)
         classes = await self.store.write(_add_classes, self.data_set_id, used, self.who)
@@ -87,27 +103,29 @@ class ArchiveImport:
     def start_row(self, connection: Connection, now: datetime) -> int:
         """Adds the row of the import; RequestError 404 if the data set does not exist."""
         data_set = find_data_set(connection, self.data_set_id)["name"]
-        number = start_job(connection, IMPORT_JOBS, self.data_set_id, self.progress, self.who, now)
-        facts = {"data_set": data_set, "import": number, "name": self.name}
+        self.id = start_job(connection, IMPORT_JOBS, self.data_set_id, self.progress, self.who, now)
+        facts = {"data_set": data_set, "import": self.id, "name": self.name}
         add_audit_entry(connection, self.who, "import photographs", after=facts)
-        return number
+        return self.id
 
     @property
     def progress(self) -> ImportProgress:
         """The archive, and what was done so far."""
-        return ImportProgress(name=self.name, result=self.result)
+        return ImportProgress(name=self.name, result=self.result, answers=self.options.answers)
 
     async def _read_archive(self) -> None:
         options = self.options
-        notes = await self._unpack()
-        (self.folder / ARCHIVE).unlink()
+        notes = [] if (self.folder / UNPACKED).exists() else await self._unpack()
+        (self.folder / ARCHIVE).unlink(missing_ok=True)
         command = ["convert", "auto", UNPACKED, CONVERTED, "--skip-broken", "--problems", PROBLEMS]
         command += ["--skip-bad-split-file", "--own-files", "--max-pixels", str(options.max_pixels)]
+        command += _answer_options(options.answers)
         try:
             notes += await self._run(*command, *["--unlabelled"] * (not options.with_labels))
         finally:
             self._add_problems()
         self.result = self.result.model_copy(update={"notes": [_without_folder(note) for note in notes]})
+        self._ask_about_rotation(any(BEFORE_ROTATION in note for note in notes))
 
     async def _unpack(self) -> list[str]:
         """Unpacks the archive, which may be much smaller than its files, if they leave space on the disk."""
@@ -155,6 +173,18 @@ class ArchiveImport:
             lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
             self._report(*map(_read_problem, lines))
             self._count(left_out=sum(one["left_out"] for one in lines))
+            causes = [Cause(**one["cause"]) for one in lines if one["cause"] is not None]
+            self._ask_about_labels(str(one.values["label"]) for one in causes if one.code == "unclear_label")
+            self._ask_about_rotation(any(one.code == "mask_before_rotation" for one in causes))
+
+    def _ask_about_labels(self, labels: Iterable[str]) -> None:
+        usable = {label for label in labels if label.isprintable() and len(label) <= MAX_CLASS_NAME}
+        update = {"unclear_labels": sorted(usable)[:MAX_UNCLEAR_LABELS]}
+        self.result = self.result.model_copy(update=update)
+
+    def _ask_about_rotation(self, is_unclear: bool) -> None:
+        if is_unclear and self.options.answers.annotations_before_rotation is None:
+            self.result = self.result.model_copy(update={"unclear_rotation": True})
 
     def _report(self, *problems: ImportProblem) -> None:
         known = [*self.result.problems, *problems][:MAX_PROBLEMS]
@@ -166,8 +196,9 @@ class ArchiveImport:
 
     async def _store_batch(self, loaded: Sequence[LoadedPhotograph]) -> None:
         files = [one.photograph.file for one in loaded] + [one.mask for one in loaded if one.mask is not None]
+        is_repeated = self.options.answers != ImportAnswers()
         outcomes = await self.store.write(
-            _add_photographs, self.data_set_id, loaded, self.who, self.now(), files=files
+            _add_photographs, self.data_set_id, loaded, self.who, self.now(), is_repeated, files=files
         )
         for outcome in outcomes:
             self._count(**{outcome: 1})
@@ -193,6 +224,14 @@ def _batches(photographs: Sequence[ConvertedPhotograph]) -> Iterator[list[Conver
         yield batch
 
 
+def _answer_options(answers: ImportAnswers) -> list[str]:
+    """Returns the options of the program that state the answers."""
+    options = [f"--good={label}" for label in answers.good_labels]
+    options += [f"--defect={label}" for label in answers.defect_labels]
+    before = answers.annotations_before_rotation
+    return options if before is None else [*options, f"--{'' if before else 'no-'}{BEFORE_ROTATION}"]
+
+
 def _read_problem(line: dict[str, Any]) -> ImportProblem:
     """Reads a line of `PROBLEMS`."""
     cause = line["cause"]
@@ -213,16 +252,26 @@ def _without_folder(text: str) -> str:
 
 def _add_classes(connection: Connection, data_set_id: int, used: Sequence[str], who: str) -> list[str]:
     """Adds the classes that the data set does not have; returns all."""
-    known = {name.casefold() for name in (GOOD, *classes_of(find_data_set(connection, data_set_id)))}
+    row = find_data_set(connection, data_set_id)
+    known = {name.casefold() for name in (GOOD, *classes_of(row))}
     added = [name for name in used if name.casefold() not in known]
-    change_data_set(connection, data_set_id, None, added, who)
-    return classes_of(find_data_set(connection, data_set_id))
+    classes = extend_classes(classes_of(row), added)
+    set_classes(connection, row, classes, who)
+    return classes
 
 
 def _add_photographs(
-    connection: Connection, data_set_id: int, loaded: Sequence[LoadedPhotograph], who: str, now: datetime
+    connection: Connection,
+    data_set_id: int,
+    loaded: Sequence[LoadedPhotograph],
+    who: str,
+    now: datetime,
+    is_repeated: bool,
 ) -> list[str]:
-    """Adds photographs, and their labels unless a person has labelled them; returns the outcomes to count."""
+    """Adds photographs, and their labels unless a person has labelled them; returns the outcomes to count.
+
+    `is_repeated`: an import before it has read the archive without the answers, so its labels are replaced.
+    """
     outcomes: list[str] = []
     for one in loaded:
         added = add_photograph(connection, data_set_id, one.photograph, who, now)
@@ -231,10 +280,20 @@ def _add_photographs(
             continue
         row = find_photograph(connection, data_set_id, added.id)
         mask = None if one.mask is None else one.mask.sha256
-        if row["annotation_id"] is None:
+        stored = row["label"], row["mask"] and bytes(row["mask"])
+        if row["annotation_id"] is not None and stored == (one.content.label, mask):
+            continue
+        if row["annotation_id"] is None or (is_repeated and _is_imported(connection, row)):
             new = NewAnnotation(one.content, mask, "imported", who, now)
-            annotate(connection, data_set_id, added.id, new, None)
+            annotate(connection, data_set_id, added.id, new, row["annotation_id"])
             outcomes.append("labelled")
-        elif (row["label"], row["mask"] and bytes(row["mask"])) != (one.content.label, mask):
+        else:
             outcomes.append("kept")
     return outcomes
+
+
+def _is_imported(connection: Connection, photograph: RowMapping) -> bool:
+    """Whether the latest annotation of a photograph is that of an archive."""
+    columns = data_set_annotations.c
+    source = select(columns.source).where(columns.id == photograph["annotation_id"])
+    return bool(connection.execute(source).scalar_one() == "imported")

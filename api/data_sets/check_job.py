@@ -50,7 +50,8 @@ class CheckJob:
             RequestError: If a file is lost, or the record cannot be used now.
         """
         await self._write_folder(self.folder / DATA_SET)
-        await run_datasets(self.folder, self.limits, "findings", "manifest", DATA_SET, FINDINGS)
+        defects = [f"--defect={name}" for name in self.snapshot.classes]  # also one such as `no screw`
+        await run_datasets(self.folder, self.limits, "findings", "manifest", DATA_SET, FINDINGS, *defects)
         findings = await asyncio.to_thread(self._read_findings)
         self.progress = self.progress.model_copy(update={"findings": findings})
 

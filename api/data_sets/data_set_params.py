@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.settings import DataSetSettings
+from api.data_sets.unanswered_archives import UnansweredArchives
 from api.errors import document_problems
 from api.http.body_schemas import BINARY_SCHEMA
 from api.http.components import component, get_settings
@@ -35,3 +36,4 @@ def describe_file(*kinds: str) -> dict[str, Any]:
 JobsDep = Annotated[JobRunner, component(JobRunner)]
 DataSetSettingsDep = Annotated[DataSetSettings, Depends(get_settings)]
 DataSetsDep = Annotated[DataSetStore, component(DataSetStore)]
+UnansweredDep = Annotated[UnansweredArchives, component(UnansweredArchives)]

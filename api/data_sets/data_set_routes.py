@@ -1,5 +1,6 @@
 """Data sets: created, listed, changed. Served if the service records."""
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -9,7 +10,15 @@ from sqlalchemy import Connection
 from starlette.requests import Request
 
 from api.data_sets import definitions, deletion, recorded_parts
-from api.data_sets.data_set_params import BODY_PROBLEMS, CHANGE, PROBLEMS, READ, DataSetId, DataSetsDep
+from api.data_sets.data_set_params import (
+    BODY_PROBLEMS,
+    CHANGE,
+    PROBLEMS,
+    READ,
+    DataSetId,
+    DataSetsDep,
+    UnansweredDep,
+)
 from api.data_sets.photographs import find_missing
 from api.data_sets.schemas import AddedParts, DataSet, DataSetList
 from api.errors import document_problems
@@ -92,6 +101,7 @@ async def change_data_set(
 async def delete_data_set(
     request: Request,
     data_sets: DataSetsDep,
+    unanswered: UnansweredDep,
     data_set_id: DataSetId,
     name: Annotated[RequiredName, Query(description="of the data set, to confirm what is deleted")],
 ) -> None:
@@ -103,6 +113,7 @@ async def delete_data_set(
         deletion.delete_data_set(connection, data_set_id, name, who, now)
 
     await data_sets.write(delete)
+    await asyncio.to_thread(unanswered.delete_data_set, data_set_id)
     await data_sets.delete_unused()
 
 

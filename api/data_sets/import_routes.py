@@ -1,6 +1,7 @@
 """Archives of photographs that are added to data sets. Served if the service records."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,8 +10,9 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 
 from api.data_sets import imports
-from api.data_sets.archive_import import ARCHIVE, DISK_SPACE_FACTOR, ArchiveImport, ArchiveOptions
+from api.data_sets.archive_import import ARCHIVE, DISK_SPACE_FACTOR, UNPACKED, ArchiveImport, ArchiveOptions
 from api.data_sets.data_set_params import (
+    BODY_PROBLEMS,
     CHANGE,
     PROBLEMS,
     READ,
@@ -19,16 +21,19 @@ from api.data_sets.data_set_params import (
     DataSetSettingsDep,
     ImportId,
     JobsDep,
+    UnansweredDep,
 )
 from api.data_sets.definitions import find_data_set
 from api.data_sets.free_space import FreeSpace, no_space
 from api.data_sets.import_program import ProgramLimits
-from api.data_sets.job_schemas import DataSetImport, ImportList
+from api.data_sets.job_schemas import DataSetImport, ImportAnswers, ImportList
 from api.data_sets.settings import DataSetSettings
+from api.data_sets.unanswered_archives import UnansweredArchives
 from api.errors import RequestError, document_problems
 from api.http.body_receiver import CLOSE_CONNECTION
 from api.http.body_schemas import BINARY_SCHEMA
 from api.http.callers import author_of
+from api.http.json_body import json_body
 from api.http.request_body import MAX_LENGTH_DIGITS, media_type, refuse_compressed
 from api.http.request_params import Name
 
@@ -54,6 +59,7 @@ async def add_archive(
     settings: DataSetSettingsDep,
     jobs: JobsDep,
     data_sets: DataSetsDep,
+    unanswered: UnansweredDep,
     data_set_id: DataSetId,
     name: Annotated[Name, Query(description="of the archive, for the list of imports")] = "",
     labels: Annotated[
@@ -74,25 +80,72 @@ async def add_archive(
             free_share = settings.record_free_share
             await asyncio.to_thread(_check_space, folder.path, free_share, declared)
             await _write_body(request, folder.path / ARCHIVE, limit, free_share)
-            limits = program_limits(settings)
-            options = ArchiveOptions(labels == "read", limit, settings.max_pixels, limits, free_share)
-            job = ArchiveImport(data_sets, data_set_id, folder.path, options, name, author_of(request))
+            options = _archive_options(settings, with_labels=labels == "read")
+            who = author_of(request)
+            job = ArchiveImport(data_sets, data_set_id, folder.path, options, unanswered, name, who)
             number = await jobs.start(folder, job)
     except OSError as error:
         raise no_space("archive", f"{error.strerror or error}.") from error
     return await data_sets.read(imports.show_import, data_set_id, number, datetime.now(UTC))
 
 
+@router.post("/imports/{import_id}/answers", status_code=202, responses=BODY_PROBLEMS, dependencies=CHANGE)
+async def answer_import(
+    sent: Annotated[ImportAnswers, json_body(ImportAnswers)],
+    request: Request,
+    settings: DataSetSettingsDep,
+    jobs: JobsDep,
+    data_sets: DataSetsDep,
+    unanswered: UnansweredDep,
+    data_set_id: DataSetId,
+    import_id: ImportId,
+) -> DataSetImport:
+    """Imports an archive again, with answers to the questions of its import; it need not be sent again.
+
+    Labels of the earlier import are replaced, those that people gave stay.
+    """
+    now = datetime.now(UTC)
+    earlier = await data_sets.read(imports.show_import, data_set_id, import_id, now)
+    options = replace(_archive_options(settings), answers=imports.combine_answers(earlier, sent))
+    async with jobs.open_folder(imports.IMPORT_JOBS) as folder:
+        unpacked, who = folder.path / UNPACKED, author_of(request)
+        unanswered.take(data_set_id, import_id, unpacked)
+        job = ArchiveImport(data_sets, data_set_id, folder.path, options, unanswered, earlier.name, who)
+        try:
+            number = await jobs.start(folder, job)
+        except RequestError:
+            unanswered.add(data_set_id, import_id, unpacked, now)
+            raise
+    return await data_sets.read(imports.show_import, data_set_id, number, now)
+
+
 @router.get("/imports", responses=PROBLEMS, dependencies=READ)
-async def list_imports(data_sets: DataSetsDep, data_set_id: DataSetId) -> ImportList:
+async def list_imports(
+    data_sets: DataSetsDep, unanswered: UnansweredDep, data_set_id: DataSetId
+) -> ImportList:
     """The newest imports, with what they have done so far."""
-    return await data_sets.read(imports.list_imports, data_set_id, datetime.now(UTC))
+    found = await data_sets.read(imports.list_imports, data_set_id, datetime.now(UTC))
+    return ImportList(imports=[_with_time_to_answer(one, unanswered, data_set_id) for one in found.imports])
 
 
 @router.get("/imports/{import_id}", responses=PROBLEMS, dependencies=READ)
-async def show_import(data_sets: DataSetsDep, data_set_id: DataSetId, import_id: ImportId) -> DataSetImport:
+async def show_import(
+    data_sets: DataSetsDep, unanswered: UnansweredDep, data_set_id: DataSetId, import_id: ImportId
+) -> DataSetImport:
     """One import."""
-    return await data_sets.read(imports.show_import, data_set_id, import_id, datetime.now(UTC))
+    found = await data_sets.read(imports.show_import, data_set_id, import_id, datetime.now(UTC))
+    return _with_time_to_answer(found, unanswered, data_set_id)
+
+
+def _with_time_to_answer(
+    found: DataSetImport, unanswered: UnansweredArchives, data_set_id: int
+) -> DataSetImport:
+    return found.model_copy(update={"answerable_until": unanswered.answerable_until(data_set_id, found.id)})
+
+
+def _archive_options(settings: DataSetSettings, *, with_labels: bool = True) -> ArchiveOptions:
+    limit, limits = round(settings.import_gb * 1e9), program_limits(settings)
+    return ArchiveOptions(with_labels, limit, settings.max_pixels, limits, settings.record_free_share)
 
 
 def program_limits(settings: DataSetSettings) -> ProgramLimits:

@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from api.data_sets.definitions import find_data_set
-from api.data_sets.job_schemas import DataSetImport, ImportList
+from api.data_sets.job_schemas import DataSetImport, ImportAnswers, ImportList
 from api.errors import RequestError
 from api.jobs.job_kind import JobKind
 from api.jobs.stored_jobs import find_job, list_jobs
@@ -37,3 +37,29 @@ def show_import(connection: Connection, data_set_id: int, import_id: int, now: d
         detail = f"The data set {data_set_id} has no import {import_id}. See GET {path}."
         raise RequestError(404, "import_not_found", detail)
     return job
+
+
+def combine_answers(earlier: DataSetImport, sent: ImportAnswers) -> ImportAnswers:
+    """Returns the answers with which an archive is imported again, those of the earlier import included.
+
+    Raises:
+        RequestError: 400 if nothing is answered, or a label that the import does not ask about, or one twice.
+    """
+    labels = [*sent.good_labels, *sent.defect_labels]
+    unclear = earlier.result.unclear_labels
+    if sent == ImportAnswers() or len(set(labels)) < len(labels) or not set(labels).issubset(unclear):
+        raise RequestError(
+            400,
+            "bad_answers",
+            "Expected an answer to a question of the import: each of its unclear_labels ({labels}) at most "
+            "once, in good_labels or defect_labels; or annotations_before_rotation.",
+            labels=", ".join(unclear) or "–",
+        )
+    before = earlier.answers
+    return ImportAnswers(
+        good_labels=(*before.good_labels, *sent.good_labels),
+        defect_labels=(*before.defect_labels, *sent.defect_labels),
+        annotations_before_rotation=before.annotations_before_rotation
+        if sent.annotations_before_rotation is None
+        else sent.annotations_before_rotation,
+    )

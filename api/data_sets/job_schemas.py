@@ -5,6 +5,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
+from api.http.sent_model import SentModel
 from api.jobs.schemas import JobAnswer
 from api.messages.causes import Cause, Failure
 from segdec.schemas import AnswerPart
@@ -34,6 +35,22 @@ class ImportResult(AnswerPart):
     left_out: int = Field(0, description="could not be used; see the problems")
     problems: list[ImportProblem] = Field([], description="the first 200")
     notes: list[str] = Field([], description="how the archive was read")
+    unclear_labels: list[str] = Field(
+        [], description="may mean good: their photographs are left out until somebody answers; the first 100"
+    )
+    unclear_rotation: bool = Field(
+        False, description="annotations may have been drawn before the EXIF rotation of their photographs"
+    )
+
+
+class ImportAnswers(SentModel):
+    """Answers to the questions of an import; a question without one stays open."""
+
+    good_labels: tuple[str, ...] = Field((), description="unclear labels that mean good")
+    defect_labels: tuple[str, ...] = Field((), description="unclear labels that are classes of defects")
+    annotations_before_rotation: bool | None = Field(
+        None, description="whether annotations were drawn before the EXIF rotation of their photographs"
+    )
 
 
 class ImportProgress(AnswerPart):
@@ -41,10 +58,17 @@ class ImportProgress(AnswerPart):
 
     name: str = Field(description="of the archive")
     result: ImportResult = ImportResult()
+    answers: ImportAnswers = Field(
+        ImportAnswers(), description="to the questions of earlier imports of this archive"
+    )
 
 
 class DataSetImport(JobAnswer, ImportProgress):
     """An archive that is or was added to a data set."""
+
+    answerable_until: datetime | None = Field(
+        None, description="its questions can be answered until then; null: none is open"
+    )
 
 
 class ImportList(AnswerPart):

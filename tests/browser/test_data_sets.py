@@ -170,6 +170,28 @@ def test_folder_is_packed_and_its_labels_are_read(visit, service, create, tmp_pa
     expect(page.locator("#upload-problems")).to_contain_text("8 photographs were in the data set already.")
 
 
+def test_questions_about_labels_are_answered_without_a_second_upload(visit, service, create):
+    number = create("Unclear")
+    shape = {"label": "no burr", "shape_type": "rectangle", "points": [[5, 5], [20, 20]]}
+    drawn = {"imagePath": "a.png", "imageHeight": 40, "imageWidth": 60, "shapes": [shape]}
+    unclear = {"parts/images/a.png": encode_png(part_image(80)), "parts/images/a.json": json.dumps(drawn)}
+    user = visit(service.address)
+    page = user.open(f"datasets?id={number}")
+    expect(page.locator("#summary")).to_have_text("No photographs.")
+    user.drop(("parts.zip", archive({**toy_files(8), **unclear})))
+    expect(page.locator("#imports")).to_contain_text("Done, 8 added, 8 labelled, 1 left out")
+    form = page.locator("#imports form")
+    form.get_by_role("group", name="no burr").get_by_label("Is a defect").check()
+    check_accessibility(page)
+    page.reload()
+    form.get_by_role("group", name="no burr").get_by_label("Is a defect").check()
+    form.get_by_role("button", name="Import again").click()
+    expect(page.locator("#imports")).to_contain_text("Done, 1 added, 8 already there, 1 labelled")
+    expect(form).to_have_count(0)
+    expect(page.locator("#labels")).to_contain_text("no burr")
+    assert photographs(service, number)["images/a"] == "no burr"
+
+
 def test_failed_archive_says_why(visit, service, create):
     user = visit(service.address)
     page = user.open(f"datasets?id={create('Failed')}")

@@ -1,8 +1,10 @@
 // Archives that are or were added to the data set.
 
+import { attempt } from "../shared/attempt.js";
 import { byId, createElement } from "../shared/dom.js";
 import { formatNumber, translate, translateCount } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
+import { makeQuestions } from "./import_questions.js";
 
 const REFRESH_MS = 1500;
 const MAX_SHOWN = 5;
@@ -22,6 +24,7 @@ export class ImportList {
     Object.assign(this, { id, requests, onAdded });
     this.stored = null; // number of photographs that all imports have stored
     this.waiting = null;
+    this.entries = new Map(); // by id: the text of an import and its element
   }
 
   /** Shows the imports, and again while one is running. */
@@ -33,14 +36,30 @@ export class ImportList {
   }
 
   #show(imports) {
-    byId("imports").replaceChildren(...imports.slice(0, MAX_SHOWN).map(entryOf));
+    byId("imports").replaceChildren(...imports.slice(0, MAX_SHOWN).map((found) => this.#entryOf(found)));
     const stored = imports.reduce((sum, { result }) => sum + result.added + result.restored + result.labelled, 0);
     if (this.stored !== null && stored !== this.stored) this.onAdded();
     this.stored = stored;
   }
+
+  /** The element of an import: a new one if it has changed, since a person may be answering its questions. */
+  #entryOf(found) {
+    const text = JSON.stringify(found);
+    if (this.entries.get(found.id)?.text !== text) {
+      const element = makeEntry(found);
+      if (found.answerable_until && found.state !== "running") element.append(makeQuestions(found, (answers) => this.#answer(found.id, answers)));
+      this.entries.set(found.id, { text, element });
+    }
+    return this.entries.get(found.id).element;
+  }
+
+  async #answer(importId, answers) {
+    await attempt(this.requests.credentials, () => this.requests.answerImport(this.id, importId, answers));
+    await this.load();
+  }
 }
 
-function entryOf({ name, state, result, error, started_at: started, started_by: author }) {
+function makeEntry({ name, state, result, error, started_at: started, started_by: author }) {
   const title = createElement("strong", "", name || translate("Archive"));
   const about = createElement("span", "hint", [timeText(started), author].filter(Boolean).join(", "));
   const entry = createElement("li", state, title, about, createElement("p", "", stateText(state, result)));

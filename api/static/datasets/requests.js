@@ -69,6 +69,11 @@ export class DataSetRequests {
     return (await this.#json(`${pathOf(id)}/imports`)).imports;
   }
 
+  /** Imports an archive again with answers to the questions of its import. */
+  answerImport(id, importId, answers) {
+    return this.#json(`${pathOf(id)}/imports/${importId}/answers`, "POST", answers);
+  }
+
   /** The latest check of the labelled photographs; null if there is none. */
   check(id) {
     return this.#json(`${pathOf(id)}/check`);

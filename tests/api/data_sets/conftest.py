@@ -57,16 +57,17 @@ def path(create):
 @pytest.fixture
 def wait_for(engineer):
     """Returns the answer about a job, at this path, when it has ended."""
+    return lambda path: wait_for_job(engineer, path)
 
-    def wait(path):
-        for _ in range(3000):
-            job = engineer.get(path).json()
-            if job["state"] != "running":
-                return job
-            time.sleep(0.1)
-        raise AssertionError(job)
 
-    return wait
+def wait_for_job(client, path):
+    """As `wait_for`, of the service of this client."""
+    for _ in range(3000):
+        job = client.get(path).json()
+        if job["state"] != "running":
+            return job
+        time.sleep(0.1)
+    raise AssertionError(job)
 
 
 @pytest.fixture
@@ -97,7 +98,8 @@ def program_in_this_process(monkeypatch):
             except SystemExit:
                 text = printed.getvalue().rpartition("error: ")[2].strip()
                 raise JobError(text, read_cause(Path(ERROR))) from None
-        return []
+        lines = printed.getvalue().splitlines()
+        return [line.partition(": ")[2] for line in lines if line.startswith(("note: ", "warning: "))]
 
     for module in (archive_import, check_job):
         monkeypatch.setattr(module, "run_datasets", run)

@@ -20,6 +20,7 @@ from api.data_sets.imports import list_imports, show_import
 from api.data_sets.job_schemas import ImportResult
 from api.data_sets.photographs import PhotographFilters, list_photographs, remove_photograph
 from api.data_sets.tables import data_set_photographs
+from api.data_sets.unanswered_archives import UnansweredArchives
 from api.data_sets.version_export import export_version
 from api.data_sets.versions import find_exported, read_manifest, take_snapshot
 from api.database.database import write_transaction
@@ -92,7 +93,9 @@ def run(filled, tmp_path):
         folder = tmp_path / f"import{number}"
         folder.mkdir(parents=True)
         write_archive(folder, entries)
-        job = ArchiveImport(store, filled.id, folder, options, "parts.zip", "Ada", lambda: NOW)
+        unanswered = UnansweredArchives(tmp_path / "unanswered", options.max_bytes)
+        job = ArchiveImport(store, filled.id, folder, options, unanswered, "parts.zip", "Ada", lambda: NOW)
+        job.id = number
         asyncio.run(job.run())
         return job.result
 
@@ -320,9 +323,8 @@ def start(filled, folder):
     """Starts an import of `PARTS`; returns the job and its id."""
     folder.mkdir()
     write_archive(folder, PARTS)
-    job = ArchiveImport(
-        LocalStore(filled.engine, filled.stored), filled.id, folder, OPTIONS, "parts.zip", "Ada"
-    )
+    store, unanswered = LocalStore(filled.engine, filled.stored), UnansweredArchives(folder, 0)
+    job = ArchiveImport(store, filled.id, folder, OPTIONS, unanswered, "parts.zip", "Ada")
     with write_transaction(filled.engine) as connection:
         return job, job.start_row(connection, NOW)
 
