@@ -56,7 +56,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     A connection that closes while its client still sends a body is closed only after that (RFC 9112, 9.6):
     otherwise TCP resets it, and many clients never read why their request was rejected.
 
-    Above the maximum number of connections, a new one replaces the one that has waited longest for a request.
+    Above the maximum number of connections, a new one replaces the one that has waited longest for a request,
+    which gets a 503 if it was its first one: the client may just be sending it.
     """
 
     _head_bytes = 0
@@ -96,11 +97,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if len(others) < limit:
             return
         idle = [other for other in others if isinstance(other, BoundedHttpProtocol) and other._is_idle]
-        if idle:
-            min(idle, key=lambda other: other._idle_number).transport.abort()
+        refused = min(idle, key=lambda other: other._idle_number, default=self)
+        if refused.cycle is not None:
+            refused.transport.abort()  # its client knows that such a connection may end
             return
-        detail = f"{limit} connections are busy. Retry later, or start with a larger --max-connections."
-        self._reject(HTTPStatus.SERVICE_UNAVAILABLE, detail, "connections_full")
+        detail = (
+            f"{limit} connections are open or busy. Retry later, or start with a larger --max-connections."
+        )
+        refused._reject(HTTPStatus.SERVICE_UNAVAILABLE, detail, "connections_full")
 
     def on_response_complete(self) -> None:
         self._idle_number = next(_idle_numbers)

@@ -53,6 +53,7 @@ def test_new_connection_replaces_the_one_that_is_idle_longest(make_app, predicto
         head.send(b"GET / HTTP/1.1\r\nHost: ")
         with connections(address, 1) as (first,):
             assert is_answered(first)
+            assert head.response().problem() == (503, "connections_full")
             assert head.ended()
             assert is_answered(used)
             with connections(address, 1) as (second,):
@@ -75,6 +76,20 @@ def test_connection_is_refused_if_all_others_are_busy(make_app, predictor, part,
         predictor.gate.set()
         assert busy.response().status == 200
     assert "connections_full" in [vars(record).get("problem") for record in caplog.records]
+
+
+def test_connections_that_come_at_once_are_answered_or_refused(make_app):
+    with served(make_app(max_connections=2)) as address, connections(address, 6) as clients:
+        *replaced, waiting, latest = clients
+        assert is_answered(latest)  # so all connections are accepted
+        for client in replaced:
+            with suppress(ConnectionError):
+                client.send(LIVE)
+            answer = client.response()
+            assert answer.problem() == (503, "connections_full")
+            assert answer.headers["retry-after"] == "1"
+            assert client.ended()
+        assert is_answered(waiting)
 
 
 def test_answer_that_nobody_reads_ends(make_app, skipping_loop, caplog):
