@@ -29,9 +29,10 @@ class UserDetail(UserIdentity):
 
 
 class UserList(AnswerPart):
-    """All users."""
+    """Users, by name."""
 
     users: list[UserDetail]
+    next_after: str | None = Field(description="`after` of the next page; null: this is the last one")
     roles: tuple[UserRole, ...] = Field(USER_ROLES, description="all roles, the lowest first")
 
 

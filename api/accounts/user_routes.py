@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 from pydantic import Field
 from sqlalchemy import Connection
 from starlette.requests import Request
@@ -17,7 +17,8 @@ from api.accounts.session_routes import Password, run_hashing
 from api.errors import document_problems
 from api.http.callers import caller_of
 from api.http.json_body import json_body
-from api.http.request_params import DeadlineDep, RequiredName
+from api.http.number_text import MAX_PAGE_SIZE, WHOLE_NUMBER
+from api.http.request_params import DeadlineDep, Name, RequiredName
 from api.http.roles import require_role
 from api.http.sent_model import SentModel
 from api.record.record import Record
@@ -45,17 +46,21 @@ class UserChange(SentModel):
     password: Password | None = None
 
 
-@router.get("", responses=document_problems(503))
-async def list_users(record: RecordDep) -> UserList:
-    """All users."""
-    return await _list(record)
+@router.get("", responses=document_problems(400, 503))
+async def list_users(
+    record: RecordDep,
+    after: Annotated[Name, Query(description="only names after it")] = "",
+    limit: Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_PAGE_SIZE)] = MAX_PAGE_SIZE,
+) -> UserList:
+    """Users, by name; pass `next_after` to get the next page."""
+    return await _list(record, after, limit)
 
 
 @router.post("", responses=PROBLEMS)
 async def add_user(
     sent: Annotated[NewUser, json_body(NewUser)], request: Request, record: RecordDep, deadline: DeadlineDep
 ) -> UserList:
-    """Adds a user."""
+    """Adds a user; the answer is the first page of users."""
     name = users.normalise_name(sent.name)
     password = await _hash(request, sent.password, name, deadline)
     add = partial(
@@ -80,7 +85,9 @@ async def change_user(
     record: RecordDep,
     deadline: DeadlineDep,
 ) -> UserList:
-    """Changes the role or the password of a user; a new password ends the user's sessions."""
+    """Changes the role or the password of a user; a new password ends the user's sessions. The answer is the
+    first page of users.
+    """
     password = await _hash(request, sent.password, name, deadline)
 
     def change(connection: Connection) -> None:
@@ -96,7 +103,7 @@ async def change_user(
 
 @router.delete("/{name}", responses=document_problems(404, 409, 503))
 async def remove_user(name: UserName, request: Request, record: RecordDep) -> UserList:
-    """Removes a user, which ends the user's sessions."""
+    """Removes a user, which ends the user's sessions; the answer is the first page of users."""
     await _write(request, record, partial(users.remove_user, name=name, who=caller_of(request)))
     request.app.state.access.forget_users()
     return await _list(record)
@@ -124,5 +131,7 @@ async def _hash(request: Request, password: str | None, name: str, deadline: flo
     return None if password is None else await run_hashing(request, deadline, hash_password, password, name)
 
 
-async def _list(record: Record) -> UserList:
-    return UserList(users=[UserDetail(**row) for row in await record.read(users.list_users)])
+async def _list(record: Record, after: str = "", limit: int = MAX_PAGE_SIZE) -> UserList:
+    rows = await record.read(users.list_users, after, limit + 1)
+    shown = [UserDetail(**row) for row in rows[:limit]]
+    return UserList(users=shown, next_after=shown[-1].name if len(rows) > limit else None)

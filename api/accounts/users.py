@@ -53,10 +53,11 @@ def has_users(connection: Connection) -> bool:
     return bool(connection.execute(select(exists().select_from(users))).scalar())
 
 
-def list_users(connection: Connection) -> list[RowMapping]:
-    """Returns all users in order of their names."""
+def list_users(connection: Connection, after: str = "", limit: int | None = None) -> list[RowMapping]:
+    """Returns users in order of their names, which come after `after`; at most `limit`, None: all."""
     columns = (users.c.name, users.c.role, users.c.is_screen, users.c.created_at)
-    return list(connection.execute(select(*columns).order_by(users.c.name)).mappings())
+    statement = select(*columns).where(users.c.name > after).order_by(users.c.name).limit(limit)
+    return list(connection.execute(statement).mappings())
 
 
 def find_user(connection: Connection, name: str) -> RowMapping:

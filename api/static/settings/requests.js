@@ -21,9 +21,15 @@ export class SettingRequests {
     return (await this.#json(`v1/settings/${name}`, "DELETE")).settings;
   }
 
-  /** All users and roles: {users, roles}, as the next ones return them. */
-  users() {
-    return this.#json("v1/users");
+  /** All users and roles: {users, roles}. */
+  async users() {
+    const users = [];
+    for (let after = ""; ; ) {
+      const page = await this.#json(`v1/users?${new URLSearchParams({ after })}`);
+      users.push(...page.users);
+      if (page.next_after === null) return { ...page, users };
+      after = page.next_after;
+    }
   }
 
   /** Adds a user {name, role, password}; without a password, a screen. */

@@ -20,7 +20,7 @@ export class UserTable {
 
   /** Shows the users, if the caller may see them. */
   async load() {
-    await this.#change(() => this.requests.users());
+    await this.#change(() => {});
   }
 
   #present({ users, roles }) {
@@ -78,10 +78,13 @@ export class UserTable {
     dialog.showModal();
   }
 
-  /** Runs a request that returns the users, and shows them; returns whether it succeeded. */
+  /** Runs a request that changes users, and shows all of them; returns whether it succeeded. */
   async #change(act) {
     setText(byId("link"), "");
-    const answer = await attempt(this.credentials, act);
+    const answer = await attempt(this.credentials, async () => {
+      await act();
+      return this.requests.users();
+    });
     if (answer) this.#present(answer);
     return Boolean(answer);
   }

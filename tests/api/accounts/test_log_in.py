@@ -177,6 +177,17 @@ def test_users_are_managed(browser):
     assert browser.code("GET", RECORDS) == (200, None)
 
 
+def test_users_are_listed_in_pages(browser):
+    anna = Browser(browser.client, ADMIN)
+    for name in ("carl", "bob"):
+        anna.send("POST", "/v1/users", {"name": name, "role": "operator", "password": None})
+    page = anna.send("GET", "/v1/users?limit=2").json()
+    assert ([user["name"] for user in page["users"]], page["next_after"]) == (["anna", "bob"], "bob")
+    page = anna.send("GET", "/v1/users?limit=2&after=bob").json()
+    assert ([user["name"] for user in page["users"]], page["next_after"]) == (["carl"], None)
+    assert anna.code("GET", "/v1/users?limit=501") == (400, "bad_parameter")
+
+
 def test_a_change_of_a_user_is_made_completely_or_not_at_all(browser):
     anna = Browser(browser.client, ADMIN)
     anna.send("POST", "/v1/users", {"name": "screen", "role": "operator", "password": None})
