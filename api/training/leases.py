@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -59,12 +60,17 @@ def lease_job(connection: Connection, worker: Worker, now: datetime) -> LeasedJo
 
     A joint job, for several machines, gets a worker only together with others, see `groups`: until then the
     worker waits. It passes to later jobs if too few workers with an address are known. A worker of another
-    version, or one that has a job, gets a refusal. There is one writing transaction at a time, so that no
-    other worker gets the job.
+    version, or one that has a job, gets a refusal. The address of a known worker of another key counts as
+    none. There is one writing transaction at a time, so that no other worker gets the job.
     """
     end_expired_leases(connection, now)
+    address = worker.address
+    if groups.is_address_taken(connection, worker, now):
+        worker = replace(worker, address=None)
     note_worker(connection, worker, now)
     leased = _refuse_version(worker) or _lease_next(connection, worker, now)
+    if isinstance(leased, Refusal) and leased.cause.code == "worker_without_address" and address is not None:
+        leased = _refuse_address(address)
     if isinstance(leased, Refusal):
         values = {"problem": leased.text, "problem_cause": dump_cause(leased.cause)}
         change_worker(connection, worker.key, worker.name, **values)
@@ -170,6 +176,14 @@ def _refuse_version(worker: Worker) -> Refusal | None:
     )
     values = {"version": worker.version[:40], "service": __version__}
     return Refusal("worker_version", text, Cause(code="worker_version", values=values))
+
+
+def _refuse_address(address: str) -> Refusal:
+    text = (
+        f"The address {address!r} of the worker is that of a worker with another key. Start it with the "
+        "--address of its own machine, or with the key of the other worker."
+    )
+    return Refusal(None, text, Cause(code="worker_address_taken", values={"address": address}))
 
 
 def _refuse_second_job(connection: Connection, worker: Worker) -> Refusal | None:

@@ -161,6 +161,21 @@ def test_workers_with_the_same_address_count_once(jobs):
     assert jobs.show(job_id).members[1].worker == "gpu-b"
 
 
+@both_databases
+def test_a_worker_of_another_key_does_not_get_a_known_address(jobs):
+    other = replace(B, name="gpu-0", key="another key")
+    order_known(jobs, A, B)
+    refused = jobs.lease(other)
+    assert (refused.code, refused.cause.code) == (None, "worker_address_taken")
+    assert "'gpu-b:2222'" in refused.text
+    assert jobs.lease(B).text.endswith("waiting now: 1.")
+    assert jobs.lease(A).addresses == ADDRESSES
+    assert jobs.lease(B).rank == 1
+    jobs.wait(LEASE_S + 1)  # nobody has heard of the two since
+    assert jobs.lease(other).cause.code != "worker_address_taken"
+    assert jobs.lease(B).cause.code == "worker_address_taken"
+
+
 def test_nobody_else_gets_the_place_of_a_member(jobs):
     job_id = order_known(jobs, A, B)
     jobs.lease(B)
