@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from pydantic import ConfigDict, Field
+from sqlalchemy import RowMapping
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -84,8 +85,14 @@ class AskedNext(SessionBody):
     label: RequiredName | None = Field(None, description=LABEL_DESCRIPTION)
 
 
+async def find_row(data_sets: DataSetsDep, data_set_id: DataSetId, photograph_id: PhotographId) -> RowMapping:
+    """Returns the row of the photograph in the path; raises a RequestError, 404, if it does not exist."""
+    return await data_sets.read(photographs.find_photograph, data_set_id, photograph_id)
+
+
 @router.put("/photographs/{photograph_id}/annotation", responses={**BODY_PROBLEMS, **document_problems(422)})
 async def put_annotation(
+    row: Annotated[RowMapping, Depends(find_row)],  # before the body is read
     sent: Annotated[SentAnnotation, json_body(SentAnnotation, largest_body)],
     request: Request,
     data_sets: DataSetsDep,
@@ -95,7 +102,6 @@ async def put_annotation(
     """Adds an annotation, which is the latest one then; earlier ones stay."""
     mask = None
     if sent.mask is not None:
-        row = await data_sets.read(photographs.find_photograph, data_set_id, photograph_id)
         classes = classes_of(await data_sets.read(find_data_set, data_set_id))
         data = decode_base64(sent.mask, NAME)
         read = partial(read_class_mask, data, row["height"], row["width"], sent.label, classes)

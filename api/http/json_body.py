@@ -1,12 +1,14 @@
 """JSON bodies without photographs; their size is bounded before they are parsed."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 from fastapi import Depends, FastAPI
 from fastapi.dependencies.models import Dependant
+from fastapi.dependencies.utils import request_params_to_args
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
@@ -42,10 +44,15 @@ class JsonBody:
     async def __call__(self, request: Request, deadline: DeadlineDep) -> BaseModel:
         """Reads the body until the deadline.
 
+        FastAPI reports invalid parameters of a route only after its dependencies, so they are checked here.
+
         Raises:
+            RequestValidationError: If a parameter of the route is invalid; the body is not read.
             RequestError: 415 for another Content-Type, 413 for a larger body, 400 for invalid JSON, 503
                 without memory for it, 408 if it takes too long.
         """
+        if errors := list(_find_parameter_errors(request, request.scope["route"].dependant)):
+            raise RequestValidationError(errors)
         if not self._any_type and not is_json(media_type(request)):
             kind = request.headers.get("content-type", "")[:80]
             raise RequestError(
@@ -86,6 +93,18 @@ def _model_of(dependant: Dependant) -> type[BaseModel] | None:
     if isinstance(dependant.call, JsonBody):
         return dependant.call.model
     return next(filter(None, map(_model_of, dependant.dependencies)), None)
+
+
+def _find_parameter_errors(request: Request, dependant: Dependant) -> Iterator[Any]:
+    """Yields the errors of parameters in the path, the query and the headers."""
+    for fields, sent in (
+        (dependant.path_params, request.path_params),
+        (dependant.query_params, request.query_params),
+        (dependant.header_params, request.headers),
+    ):
+        yield from request_params_to_args(fields, sent)[1]
+    for dependency in dependant.dependencies:
+        yield from _find_parameter_errors(request, dependency)
 
 
 def _bad_json(model: type[BaseModel], error: ValidationError) -> RequestError:

@@ -104,10 +104,10 @@ async def next_tasks(
 
 @router.put("/v1/records/{record_id}/review", **_describe_change(422, *BODY_PROBLEMS))
 async def put_review(
+    row: RowDep,  # before the body is read
     sent: Annotated[SentReview, json_body(SentReview, largest_body)],
     request: Request,
     record: RecordDep,
-    row: RowDep,
     seen: SeenRevisions,
 ) -> Response:
     """Sets the review of an inspection and removes it from the queue."""

@@ -124,6 +124,7 @@ engineer       POST            /v1/admin/outbox/{event_id}/retry
 engineer       POST            /v1/data-sets
 engineer       PATCH DELETE    /v1/data-sets/{data_set_id}
 engineer       POST            /v1/data-sets/{data_set_id}/archives
+engineer       POST            /v1/data-sets/{data_set_id}/imports/{import_id}/answers
 engineer       POST            /v1/data-sets/{data_set_id}/check
 engineer       POST            /v1/data-sets/{data_set_id}/parts
 engineer       POST            /v1/data-sets/{data_set_id}/photographs

@@ -1,0 +1,94 @@
+"""Requests whose role, path or query is wrong are refused before their body is read."""
+
+import json
+import re
+from urllib.parse import urlsplit
+
+import pytest
+from fastapi.routing import APIRoute
+
+from api.http.json_body import JsonBody
+from tests.api.data_sets.conftest import SETS
+from tests.api.engineer_client import KEY, EngineerClient
+
+LENGTH = 1000
+
+
+@pytest.fixture(scope="module")
+def engineer(tmp_path_factory):
+    """A service with the data set 1."""
+    with EngineerClient(tmp_path_factory.mktemp("record") / "record") as client:
+        assert client.post(SETS, json={"name": "Brackets", "classes": []}).json()["id"] == 1
+        yield client
+
+
+def send_head(client, method, url, kind="application/json", key=KEY):
+    """Sends a request of which only the head arrives; returns status and code of the answer."""
+    path, query = urlsplit(url)[2:4]
+    headers = {"host": "test", "content-type": kind, "content-length": str(LENGTH), "x-api-key": key}
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        "client": ("127.0.0.1", 50_000),
+        "server": ("test", 80),
+    }
+    answer = []
+
+    async def receive():
+        raise AssertionError("The body is read.")
+
+    async def send(message):
+        answer.append(message)
+
+    client.run(lambda: client.app(scope, receive, send))
+    return answer[0]["status"], json.loads(answer[1]["body"])["code"]
+
+
+def reads_json(dependant):
+    return isinstance(dependant.call, JsonBody) or any(map(reads_json, dependant.dependencies))
+
+
+def test_every_route_with_json_checks_the_number_in_its_path_first(engineer):
+    checked = {}
+    for route in engineer.app.routes:
+        if isinstance(route, APIRoute) and "_id}" in route.path and reads_json(route.dependant):
+            path = re.sub(r"\{\w+\}", "none", route.path)
+            for method in route.methods:
+                checked[path] = send_head(engineer, method, path)
+    roles = {path: answer for path, answer in checked.items() if answer != (400, "bad_parameter")}
+    assert set(roles.values()) == {(403, "train_off")}  # routes of workers
+    assert len(checked) - len(roles) > 5
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "expected"),
+    [
+        ("PUT", f"{SETS}/1/photographs/9/annotation", (404, "photograph_not_found")),
+        ("PUT", f"{SETS}/9/photographs/9/annotation", (404, "data_set_not_found")),
+        ("PUT", "/v1/records/9/review", (404, "record_not_found")),
+        ("POST", f"{SETS}/9/photographs", (404, "data_set_not_found")),
+        ("POST", f"{SETS}/1/photographs?split=none", (400, "bad_parameter")),
+        ("POST", f"{SETS}/9/archives", (404, "data_set_not_found")),
+        ("POST", f"{SETS}/1/archives?labels=all", (400, "bad_parameter")),
+        ("POST", "/v1/models/unknown/predict", (404, "model_not_found")),
+        ("POST", "/v1/predict?threshold=2", (400, "bad_parameter")),
+        ("POST", "/v1/inspect?threshold=2", (400, "bad_parameter")),
+        ("POST", "/v1/predict/batch?threshold=2", (400, "bad_parameter")),
+        ("POST", "/v2/models/unknown/infer", (404, "model_not_found")),
+    ],
+)
+def test_large_bodies_are_not_read_for_nothing(engineer, method, url, expected):
+    kind = "application/zip" if "archives" in url else "application/json"
+    assert send_head(engineer, method, url, kind) == expected
+
+
+@pytest.mark.parametrize("rest", ["photographs", "archives"])
+def test_a_key_is_checked_first(engineer, rest):
+    assert send_head(engineer, "POST", f"{SETS}/1/{rest}", key="other") == (401, "unknown_key")
