@@ -123,7 +123,8 @@ class LeasedRequest(LeasedRead):
     deadline: DeadlineDep
 
     async def read_bytes(self, limit: int) -> bytes:
-        """Reads the body, a file of at most `limit` bytes."""
+        """Reads the body, a file of at most `limit` bytes; raises as `check_lease` before that."""
+        await self.training.read(self.check_lease)
         with self.bodies.reserve() as reservation:
             read = partial(read_body, self.request, limit)
             return await self.bodies.receive(self.request, read, reservation, self.deadline)
