@@ -39,6 +39,13 @@ def test_no_page_changes_the_case_of_class_names():
     assert [selector.strip() for selector in changing] == ["#statistics .note::first-letter"]  # sentences
 
 
+def test_what_the_training_program_writes_is_marked_as_english():
+    page = (STATIC / "train/index.html").read_text()
+    assert re.search(r'<pre id="output" lang="en"', page)
+    assert re.search(r'<a id="report" hreflang="en"', page)
+    assert re.search(r'<img id="panel"[^>]* aria-describedby="panel-parts"', page)
+
+
 @pytest.mark.parametrize("path", ["/static/none.js", "/static/", "/static/%2e%2e/docs/docs.js", "/docs/none"])
 def test_other_files_are_not_found(unchanged, path):
     answer = unchanged.get(path)

@@ -36,7 +36,7 @@ export function versionCard(model, comparison, { setThresholds, openReport }) {
 
 function reportLink(model, openReport) {
   const link = createElement("a", "", translate("Report of the evaluation"));
-  Object.assign(link, { href: ModelRequests.reportPath(model), target: "_blank", rel: "noopener" });
+  Object.assign(link, { href: ModelRequests.reportPath(model), target: "_blank", rel: "noopener", hreflang: "en" });
   link.addEventListener("click", openReport);
   return createElement("p", "", link);
 }
