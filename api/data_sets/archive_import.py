@@ -13,11 +13,12 @@ from sqlalchemy import Connection
 from api.data_sets.annotations import NewAnnotation, annotate
 from api.data_sets.converted_folder import ConvertedFolder, ConvertedPhotograph, LoadedPhotograph
 from api.data_sets.data_set_store import DataSetStore
-from api.data_sets.definitions import change_data_set, classes_of, find_data_set
+from api.data_sets.definitions import classes_of, find_data_set, set_classes
 from api.data_sets.free_space import FreeSpace
 from api.data_sets.import_program import ProgramLimits, run_datasets
 from api.data_sets.imports import IMPORT_JOBS
 from api.data_sets.job_schemas import ImportProblem, ImportProgress, ImportResult
+from api.data_sets.names import extend_classes
 from api.data_sets.photographs import add_photograph, find_photograph
 from api.jobs.stored_jobs import start_job
 from api.messages.causes import Cause, JobError
@@ -213,10 +214,12 @@ def _without_folder(text: str) -> str:
 
 def _add_classes(connection: Connection, data_set_id: int, used: Sequence[str], who: str) -> list[str]:
     """Adds the classes that the data set does not have; returns all."""
-    known = {name.casefold() for name in (GOOD, *classes_of(find_data_set(connection, data_set_id)))}
+    row = find_data_set(connection, data_set_id)
+    known = {name.casefold() for name in (GOOD, *classes_of(row))}
     added = [name for name in used if name.casefold() not in known]
-    change_data_set(connection, data_set_id, None, added, who)
-    return classes_of(find_data_set(connection, data_set_id))
+    classes = extend_classes(classes_of(row), added)
+    set_classes(connection, row, classes, who)
+    return classes
 
 
 def _add_photographs(

@@ -180,6 +180,19 @@ def test_datasets_reads_an_exported_folder(labelled, tmp_path):
     assert not good.mask.any() and (good.ignored > 0).sum() == 16
 
 
+def test_an_exported_class_that_may_mean_good_stays_a_class(labelled, tmp_path):
+    with write_transaction(labelled.engine) as connection:
+        connection.execute(text('UPDATE data_sets SET classes = \'["no burr", "dent"]\''))
+        connection.execute(text("UPDATE data_set_photographs SET label = 'no burr' WHERE label = 'scratch'"))
+    labelled.make_version()
+    export(labelled, "folder", tmp_path / "out")
+    dataset = load_dataset("manifest", tmp_path / "out")
+    assert dataset.problems == ()
+    assert dataset.classes == ("good", "no burr", "dent")
+    classes = read(dataset.items[2]).classes
+    assert [{*classes[value == MASK].tolist()} for value in (1, 2)] == [{1}, {2}]
+
+
 def test_datasets_reads_an_exported_coco_file(labelled, tmp_path):
     labelled.make_version()
     export(labelled, "coco", tmp_path / "out")
