@@ -151,6 +151,13 @@ def test_a_comparison_names_photographs_whose_split_changed():
     ]
 
 
+def test_a_mask_that_becomes_boxes_is_changed():
+    entry = {"image": "photographs/0a.png", "label": "dent", "name": "a", "class_mask": "masks/0b.png"}
+    first, second = (json.dumps(each).encode() for each in (entry, {**entry, "supervision": "box"}))
+    found = compare_versions((1, first), (2, second))
+    assert (found.masks_changed, found.unchanged) == (1, 0)
+
+
 # === Exports ===
 
 
