@@ -93,7 +93,7 @@ RED, BLUE = (230, 60, 40), (40, 60, 230)
 
 
 def make_part(number, colour):
-    """A grey part, 32 × 32 px, with a dot of a colour; the order of the channels alone tells red from blue."""
+    """A grey part, 32 × 32 px, with a dot; the order of the channels alone tells a red from a blue one."""
     pixels = np.random.default_rng(number).integers(100, 120, (32, 32, 3), np.uint8)
     top, left = np.random.default_rng(number).integers(2, 20, 2)
     dot = np.s_[top : top + 10, left : left + 10]
