@@ -9,6 +9,7 @@ from datasets.archives import ArchiveLimits
 from datasets.causes import writing_cause
 from datasets.layouts.toy import BRUSHED, CLASS_COUNTS, SURFACES
 from datasets.loading import LAYOUTS
+from datasets.reading_arguments import add_reading_arguments
 from datasets.sharding.packing import DEFAULT_SHARD_MB
 from datasets.splitting import TEST_FRACTION, VAL_FRACTION
 from segdec.command_line.service_keys import KEY_VARIABLE
@@ -17,8 +18,6 @@ from segdec.runtime.cli import clean_exit, parse_pixel_limit, parse_white_level,
 
 NAMES = f"layout: {', '.join(LAYOUTS)}; or {commands.AUTO}, which detects it"
 SPLITS = "split file, replaces the split of the layout"
-INVERT_MASKS = "mask files are white where the photograph is good; see data.invert_masks"
-STRICT = "shapes that cannot be used, and files with several pictures, are problems of their photographs"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -69,25 +68,7 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("root", metavar="ROOT", help="folder of the data set; for shards also a URL")
-    threshold = "a mask pixel is defective if its value is above N; see data.mask_threshold"
-    add("--mask-threshold", type=int, choices=range(255), metavar="N", help=threshold)
-    add("--invert-masks", action=argparse.BooleanOptionalAction, help=INVERT_MASKS)
-    rotation = "annotations were drawn on photographs without their EXIF rotation"
-    add("--annotations-before-rotation", action=argparse.BooleanOptionalAction, help=rotation)
-    annotator = "which of several annotations of one photograph counts: any, all, latest, or an annotator"
-    add("--annotator", metavar="NAME", help=annotator)
-    good = "label or folder of good photographs, for names that do not show it; repeatable"
-    add("--good", dest="good_labels", action="append", default=argparse.SUPPRESS, metavar="NAME", help=good)
-    defect = "label that is a class of defects although it may mean good; repeatable"
-    add(
-        "--defect",
-        dest="defect_labels",
-        action="append",
-        default=argparse.SUPPRESS,
-        metavar="NAME",
-        help=defect,
-    )
-    add("--strict", action="store_true", help=STRICT)
+    add_reading_arguments(add)
     limit = "limit on height × width of a photograph; see data.max_pixels (default: %(default)s)"
     add("--max-pixels", type=parse_pixel_limit, default=DEFAULT_MAX_PIXELS, metavar="N", help=limit)
 

@@ -23,6 +23,7 @@ from datasets.sample import IGNORED, MAX_CLASSES, Dataset, DataSetIssue, DataSet
 from segdec.errors import DatasetError
 from segdec.images import DEFAULT_MAX_PIXELS, DEFAULT_MAX_SIDE, encode_png
 from segdec.imaging.header import FORMATS, open_header
+from segdec.runtime.class_list import format_class_list
 from segdec.runtime.files import atomic_folder
 
 MANIFEST = "manifest.jsonl"
@@ -45,8 +46,7 @@ def convert(
     with atomic_folder(out) as folder:
         for name in (PHOTOGRAPHS, MASKS):
             (folder / name).mkdir()
-        defects = dataset.classes[1:]
-        (folder / CLASSES_FILE).write_text("".join(f"{name}\n" for name in defects), "utf-8")
+        (folder / CLASSES_FILE).write_text(format_class_list(dataset.classes[1:]), "utf-8")
         with (folder / MANIFEST).open("w", encoding="utf-8", newline="\n") as manifest:
             for entry in _write_items(dataset, folder, max_pixels, progress):
                 manifest.write(json.dumps(entry, ensure_ascii=False) + "\n")

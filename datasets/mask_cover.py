@@ -42,7 +42,7 @@ def check_mask_cover(checked: CheckedDataset, *, decided: bool) -> list[str]:
 def _share(photograph: CheckedPhotograph) -> float | None:
     """Share of the defect pixels; None without a mask file."""
     item = photograph.item
-    if item.label == 0 or item.supervision != "mask" or photograph.defect_px is None:
+    if item.label == 0 or photograph.defect_px is None:
         return None
     if not source_files(item.mask_file):
         return None

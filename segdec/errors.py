@@ -77,3 +77,8 @@ class MissingExtraError(SegdecError, ImportError):
             how = f"the group '{group}', in the checkout and with pip 25.1 or newer: {command}"
         super().__init__(f"The package '{package}' is not installed. Install {how}")
         self.package = package
+
+
+def is_own_module(error: ImportError) -> bool:
+    """Returns whether what is missing is a module of this product or something in it: no package helps."""
+    return (error.name or "").partition(".")[0] in ("api", "datasets", "segdec", "training")

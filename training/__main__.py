@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from datasets.reading_arguments import add_reading_arguments
 from segdec.artifact import MANIFEST
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
@@ -127,27 +128,7 @@ def _add_fit(commands: "Commands") -> None:
     add("--skip-broken", action="store_true", help="skip unusable images")
     white = "white value of 16-bit images, if the camera has fewer bits"
     add("--white-level", type=parse_white_level, metavar="VALUE", help=white)
-    above = "mask pixels above this value are defect, if masks have more than two values"
-    add("--mask-threshold", type=int, choices=range(255), metavar="N", help=above)
-    white_is_good = "mask files are white where the image is good"
-    add("--invert-masks", action=argparse.BooleanOptionalAction, help=white_is_good)
-    annotator = "which of several annotations of one image counts: any, all, latest, or an annotator"
-    add("--annotator", metavar="NAME", help=annotator)
-    rotation = "annotations were drawn on images without their EXIF rotation"
-    add("--annotations-before-rotation", action=argparse.BooleanOptionalAction, help=rotation)
-    good = "label or folder of good images, for names that do not show it; repeatable"
-    add("--good", dest="good_labels", action="append", default=argparse.SUPPRESS, metavar="NAME", help=good)
-    defect = "label that is a class of defects although it may mean good; repeatable"
-    add(
-        "--defect",
-        dest="defect_labels",
-        action="append",
-        default=argparse.SUPPRESS,
-        metavar="NAME",
-        help=defect,
-    )
-    strict = "shapes that cannot be used, and files with several pictures, are problems of their images"
-    add("--strict", action="store_true", help=strict)
+    add_reading_arguments(add)
     add("--max-pixels", type=parse_pixel_limit, metavar="N", help="maximum height × width of an image")
 
 

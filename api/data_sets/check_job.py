@@ -18,7 +18,7 @@ from api.data_sets.job_schemas import CheckProgress
 from api.data_sets.versions import MASKS, PHOTOGRAPHS, Snapshot, list_files, read_manifest
 from api.jobs.stored_jobs import start_job
 from api.messages.causes import Cause
-from segdec.config import GOOD
+from segdec.runtime.class_list import format_class_list
 
 DATA_SET, FINDINGS = "data_set", "findings.jsonl"
 PATHS = re.compile(rf"{DATA_SET}/((?:{PHOTOGRAPHS}|{MASKS})/[0-9a-f]+\.\w+)")
@@ -50,8 +50,7 @@ class CheckJob:
             RequestError: If a file is lost, or the record cannot be used now.
         """
         await self._write_folder(self.folder / DATA_SET)
-        defects = [f"--defect={name}" for name in self.snapshot.classes]  # also one such as `no screw`
-        await run_datasets(self.folder, self.limits, "findings", "manifest", DATA_SET, FINDINGS, *defects)
+        await run_datasets(self.folder, self.limits, "findings", "manifest", DATA_SET, FINDINGS)
         findings = await asyncio.to_thread(self._read_findings)
         self.progress = self.progress.model_copy(update={"findings": findings})
 
@@ -59,8 +58,7 @@ class CheckJob:
         for name in (PHOTOGRAPHS, MASKS):
             (folder / name).mkdir(parents=True)
         (folder / "manifest.jsonl").write_bytes(self.snapshot.manifest.data)
-        names = self.snapshot.classes or [GOOD]
-        (folder / "classes.txt").write_text("".join(f"{name}\n" for name in names), "utf-8")
+        (folder / "classes.txt").write_text(format_class_list(self.snapshot.classes), "utf-8")
         for entry in read_manifest(self.snapshot.manifest.data):
             for path, sha256 in list_files(entry):
                 data = await self.store.read_file(sha256)

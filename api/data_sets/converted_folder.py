@@ -58,7 +58,8 @@ class ConvertedFolder:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.classes = (folder / "classes.txt").read_text("utf-8").splitlines()
+        listed = (folder / "classes.txt").read_text("utf-8").splitlines()
+        self.classes = [name for name in listed if name != GOOD]
         with (folder / "manifest.jsonl").open(encoding="utf-8") as lines:
             entries = [json.loads(line) for line in lines]
         rest = LEFT_OUT if any("split" in entry for entry in entries) else None

@@ -3,7 +3,7 @@
 version.zip
 ├── photographs/0a1b….png    as they were sent, each named by its SHA-256
 ├── masks/2c3d….png          values are classes, 255 is an ignored area; not with COCO
-├── classes.txt              in the order of the values; not with COCO
+├── classes.txt              in the order of the values, sometimes below `good`; not with COCO
 ├── manifest.jsonl           not with COCO
 └── annotations.json         only with COCO
 """
@@ -26,6 +26,7 @@ from api.record.storage.pictures import PictureStore
 from api.record.zip_stream import ZipStream
 from segdec.config import GOOD
 from segdec.images import MAX_PIXEL_LIMIT, decode_mask_values
+from segdec.runtime.class_list import format_class_list
 
 VersionFormat = Literal["folder", "coco"]
 CLASSES_FILE, MANIFEST_FILE = "classes.txt", "manifest.jsonl"
@@ -51,7 +52,7 @@ def export_version(
 def _folder(
     stream: ZipStream, version: ExportedVersion, manifest: bytes, pictures: PictureStore
 ) -> Iterator[None]:
-    stream.add_text(CLASSES_FILE, "".join(f"{name}\n" for name in version.classes or [GOOD]))
+    stream.add_text(CLASSES_FILE, format_class_list(version.classes))
     stream.add_text(MANIFEST_FILE, manifest.decode())
     written = set()
     for entry in read_manifest(manifest):

@@ -12,7 +12,7 @@ from api.record.audit import AuditEntry
 from api.record.inspection import NewInspection, StoredInspection
 from api.record.settings import RecordMode
 from api.record.uninspected_photograph import UninspectedPhotograph
-from segdec.errors import MissingExtraError
+from segdec.errors import MissingExtraError, is_own_module
 
 if TYPE_CHECKING:
     from api.record.current_settings import CurrentSettings
@@ -139,4 +139,6 @@ def explain_missing_group(group: str = "record") -> Iterator[None]:
     try:
         yield
     except ImportError as error:
+        if isinstance(error, MissingExtraError) or is_own_module(error):
+            raise
         raise MissingExtraError(error.name or "psycopg", group=group) from error

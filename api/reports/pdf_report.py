@@ -25,6 +25,10 @@ FONT = "DejaVu"
 """It has Latin, Greek, Cyrillic and other characters."""
 TITLE_PT, HEADING_PT, TEXT_PT, SMALL_PT = 18, 12, 9, 8
 LINE_MM = 5
+CHARACTER_MM = 3.5
+"""Width of the widest characters of a table."""
+MAX_LINES = 40
+"""In a cell."""
 
 
 def write_pdf(content: ReportContent, made_at: datetime) -> bytes:
@@ -100,5 +104,12 @@ def _table(
         headings_style=FontFace(emphasis="BOLD"),
         first_row_as_headings=bool(titles),
     ) as table:
+        limits = [int(document.epw * width / sum(widths) / CHARACTER_MM) * MAX_LINES for width in widths]
         for line in [titles, *lines] if titles else lines:
-            table.row(line)
+            table.row([_shorten(text, limit) for text, limit in zip(line, limits, strict=True)])
+
+
+def _shorten(text: str, limit: int) -> str:
+    """The text without line breaks, at most `limit` characters of it: a row must fit on a page."""
+    line = " ".join(text.splitlines())
+    return line if len(line) <= limit else f"{line[:limit]}…"

@@ -25,6 +25,7 @@ from api.review.corrected_masks import number_classes
 from segdec.config import GOOD
 from segdec.errors import ConfigError
 from segdec.images import write_png
+from segdec.runtime.class_list import format_class_list
 from segdec.runtime.csv_cells import neutralise_cells
 from segdec.runtime.files import atomic_folder
 from segdec.runtime.identifiers import UNSURE
@@ -178,7 +179,7 @@ def _open_lists(folder: Path, classes: Sequence[str]) -> Iterator[tuple[TextIO, 
     """Creates folders and list of classes, and opens the manifest and the table of inspections."""
     for name in ("pictures", "masks"):
         (folder / name).mkdir()
-    (folder / "classes.txt").write_text("".join(f"{name}\n" for name in classes[1:]), "utf-8")
+    (folder / "classes.txt").write_text(format_class_list(classes[1:]), "utf-8")
     with (
         (folder / "manifest.jsonl").open("w", encoding="utf-8") as manifest,
         (folder / "inspections.csv").open("w", encoding="utf-8", newline="") as origins,

@@ -74,15 +74,20 @@ class ClassFolders:
 
     def class_of(self, photograph: Path) -> str | None:
         """Returns the class that a folder of the photograph states, by its name; None without one."""
-        folders = self._folders[photograph.parent]
+        folder = self._stating_folder(photograph.parent)
+        return None if folder is None else composed(folder.name)
+
+    def _stating_folder(self, parent: Path) -> Path | None:
+        """The folder that states the class of the photographs in `parent`."""
+        folders = self._folders[parent]
         for folder, inner in zip(folders, [*folders[1:], None], strict=False):
             if folder in self._good:
-                return composed(folder.name)
+                return folder
             if is_any_defect(folder.name):
-                return composed(inner.name if inner in self._kinds else folder.name)
+                return inner if inner in self._kinds else folder
             key = comparison_key(folder.name)
             if key in self._labels or (key in self._names and not self._is_neutral(folder)):
-                return composed(folder.name)
+                return folder
         return None
 
     def _is_neutral(self, folder: Path) -> bool:
@@ -100,12 +105,11 @@ class ClassFolders:
         `good` are the classes that mean good.
         """
         notes = set()
-        for folders in self._folders.values():
-            for folder in folders:
-                if folder in self._good and folder.name != GOOD and composed(folder.name) in good:
-                    notes.add(f"The folder '{folder.name}' was read as good.")
-                elif is_any_defect(folder.name) and folder.name != DEFECT:
-                    notes.add(f"The folder '{folder.name}' was read as a class of defects.")
+        for folder in filter(None, map(self._stating_folder, self._folders)):
+            if folder in self._good and folder.name != GOOD and composed(folder.name) in good:
+                notes.add(f"The folder '{folder.name}' was read as good.")
+            elif is_any_defect(folder.name) and folder.name != DEFECT:
+                notes.add(f"The folder '{folder.name}' was read as a class of defects.")
         return sorted(notes)
 
 

@@ -2,7 +2,8 @@
 
     root/manifest.csv        or manifest.jsonl; the root may be the file itself, with any name
     root/classes.txt         all classes, one on each line; any other label is then a problem. Required for
-                             class_mask and for defective photographs alone, otherwise optional
+                             class_mask and for defective photographs alone, otherwise optional. Below a
+                             first line `good`, names that may mean good are classes of defects, too
     root/splits.txt          optional; used if the manifest has no split
 
     image,label,mask,box,split,group
@@ -31,6 +32,7 @@ Columns may be separated by commas, semicolons or tabs. `python -m datasets conv
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from datasets.annotations.label_meanings import (
@@ -70,6 +72,8 @@ def index(root: Path, bounds: Path | None = None, reading: ReadingOptions = DEFA
     path = _find(root)
     entries, listed = read_manifest(path), _read_classes(path.parent / CLASSES_FILE)
     labels = Counter(str(entry.values.get("label", GOOD)).strip() for entry in entries)
+    if listed[:1] == (GOOD,):
+        reading = replace(reading, defect_labels=(*reading.defect_labels, *listed[1:]))
     meanings = interpret_labels({*labels, *listed}, reading)
     rows, problems = [], []
     for entry in entries:

@@ -2,10 +2,11 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from datasets.sample import Dataset, DataSetItem, Split
+from datasets.annotations.numbered_mask import NumberedMask
+from datasets.sample import VALUES_ARE_CLASSES, Dataset, DataSetItem, LazyItems, Split
 from datasets.shard_file import ShardFile
 from datasets.splitting import SPLITS
 from segdec.errors import DatasetError
@@ -22,14 +23,27 @@ class PlannedShard:
 
 
 def packable(dataset: Dataset) -> Dataset:
-    """Returns the data set without items that have no split; raises DatasetError if none has one."""
+    """Returns the data set without items that have no split; the values in masks become class indices.
+
+    Raises DatasetError if no item has a split.
+    """
     assigned = dataset.assigned()
     if not assigned.items:
         raise DatasetError(
             f"None of the {len(dataset.items)} photographs has a split, so there is nothing to pack. Write "
             "a split file (python -m datasets split) and give --splits FILE."
         )
-    return assigned
+    if isinstance(assigned.items, LazyItems):  # of shards
+        return assigned
+    return assigned.with_items(map(_numbered, assigned.items))
+
+
+def _numbered(item: DataSetItem) -> DataSetItem:
+    """The item with class indices in its mask: the table of a shard does not list values of classes."""
+    if item.mask_file is None or all(value == index for value, index in item.mask_values or ()):
+        return item
+    mask = NumberedMask(item.mask_file, item.mask_values or ())
+    return replace(item, mask_file=mask, mask_values=VALUES_ARE_CLASSES, digests=None)
 
 
 def plan_shards(dataset: Dataset, shard_bytes: int) -> list[PlannedShard]:

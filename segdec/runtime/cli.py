@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
-from segdec.errors import MissingExtraError, SegdecError
+from segdec.errors import MissingExtraError, SegdecError, is_own_module
 from segdec.imaging.header import MAX_PIXEL_LIMIT, import_pillow
 from segdec.runtime.threads import MAX_THREADS
 
@@ -35,7 +35,7 @@ def clean_exit(extra: str | None = None, *, group: str | None = None) -> Iterato
         try:
             yield
         except ModuleNotFoundError as error:
-            if error.name is None or (extra is None and group is None):
+            if error.name is None or is_own_module(error) or (extra is None and group is None):
                 raise
             raise MissingExtraError(error.name, extra, group=group) from error
         sys.stdout.flush()

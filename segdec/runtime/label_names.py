@@ -1,8 +1,8 @@
 """Labels with a meaning of their own in every data set, whatever the classes of defects are.
 
 The words of a label decide, English or German ones: `Non-defective`, `fehlerfrei` and `OK_2` mean good, `not
-OK` and `n.i.O.` a defect of any kind. A label such as `no scratch` or `clean` may mean good: a part without a
-scratch may have a dent. Case, separators and accents have no effect; `ä`, `ae` and `a` are equal.
+OK` and `n.i.O.` a defect of any kind. A label such as `no scratch`, `clean` or `part` may mean good: a part
+without a scratch may have a dent. Case, separators and accents have no effect; `ä`, `ae` and `a` are equal.
 """
 
 import re
@@ -68,7 +68,8 @@ def label_meaning(label: str) -> Meaning:
         is_class = _has_number(label) or not _FAULTS.isdisjoint(words)  # `defect 1`, `damage`
         return Meaning.CLASS if is_class else Meaning.ANY_DEFECT
     is_unclear = found & {Meaning.GOOD, Meaning.WITHOUT} or found in ({Meaning.MAYBE_GOOD}, {Meaning.NOT})
-    is_unclear = is_unclear or (Meaning.NOT in found and not _has_number(label))  # not `dent no. 1`
+    if words and not _has_number(label):
+        is_unclear = is_unclear or not found or Meaning.NOT in found  # `part`, but not `dent no. 1`
     return Meaning.MAYBE_GOOD if is_unclear else Meaning.CLASS
 
 
@@ -237,7 +238,7 @@ def _meaning_of_word(word: str) -> Meaning:
             return Meaning.WITHOUT
     if _FREE.search(word):
         return Meaning.WITHOUT
-    return _meaning_before_neutral(word)
+    return _meaning_of_compound(word)
 
 
 def _negated_parts(word: str, prefixes: tuple[str, ...]) -> Iterator[str]:
@@ -246,13 +247,16 @@ def _negated_parts(word: str, prefixes: tuple[str, ...]) -> Iterator[str]:
     yield from (pattern.sub("", word) for pattern in (_FREE, _LESS) if pattern.search(word))
 
 
-def _meaning_before_neutral(word: str) -> Meaning:
-    """The meaning of the first part of a compound whose second part is neutral, such as `goodparts`.
+def _meaning_of_compound(word: str) -> Meaning:
+    """The meaning of a compound whose second part is neutral or a negation: `goodparts`, `defectnone`.
 
     A compound such as `goodweld` may mean good.
     """
     for end in range(2, len(word) - 2):
-        first = _MEANINGS.get(word[:end])
-        if word[end:] in _NEUTRAL and first in (Meaning.GOOD, Meaning.ANY_DEFECT):
-            return first
+        first, second = word[:end], word[end:]
+        meaning = _MEANINGS.get(first)
+        if second in _NEUTRAL and meaning in (Meaning.GOOD, Meaning.ANY_DEFECT):
+            return meaning
+        if second in _NEGATIONS and (meaning is Meaning.ANY_DEFECT or _stem(first) in _USUAL_DEFECTS):
+            return Meaning.WITHOUT
     return Meaning.MAYBE_GOOD if word.startswith("good") else Meaning.CLASS

@@ -13,6 +13,7 @@ from api.accounts.sessions import start_session
 from api.accounts.users import add_user
 from api.app import create_app
 from api.database.database import open_database, write_transaction
+from api.record.queries import add_audit_entry
 from api.settings import Settings
 from segdec import __version__
 from segdec.artifact import ModelRating, OperatingPoint, OperatingPoints, PartShare
@@ -27,6 +28,7 @@ from training.worker.service_connection import ServiceConnection
 
 ATTACK = "'\"><img src=x onerror=attacked=1><svg onload=attacked=1><script>attacked=1"
 LINK = "javascript:attacked=1//"
+RECEIVER, SETTING = f"receiver{ATTACK}", f"setting{ATTACK}"
 VERSION = "1<img src=x onerror=attacked=1>"
 WORKER_KEY = "of-a-worker"
 PAGES = {
@@ -43,10 +45,10 @@ PAGES = {
     "train": ATTACK,
     "train?job=1": ATTACK,
     "models": ATTACK,
-    "settings": ATTACK,
-    "changes": ATTACK,
+    "settings": (ATTACK, RECEIVER),
+    "changes": (ATTACK, RECEIVER, SETTING),
 }
-"""Pages, each with a text that it must show."""
+"""Pages, each with texts that it must show."""
 DIALOGS = {
     "parts": "#add-to-data-set",
     "review": "#show-statistics",
@@ -128,9 +130,13 @@ def train(http, address):
 
 
 def add_hostile_user(service):
-    """Adds an administrator with a hostile name; returns the token of a session."""
+    """Adds an administrator with a hostile name, and changes by them; returns the token of a session."""
     engine, now = open_database(f"sqlite:///{service.folder}/record.db"), datetime.now(UTC)
     with write_transaction(engine) as connection:
+        changed = {"name": SETTING, "value": ATTACK}
+        add_audit_entry(connection, ATTACK, "change a setting", before=changed, after=changed)
+        add_audit_entry(connection, ATTACK, "drop events", after={"sink": RECEIVER, "count": 2})
+        add_audit_entry(connection, ATTACK, ATTACK, before={ATTACK: ATTACK}, after={ATTACK: ATTACK})
         add_user(connection, ATTACK, "administrator", password="hash", who=ATTACK, now=now)
         return start_session(connection, ATTACK, is_screen=False, now=now).text
 
@@ -142,6 +148,7 @@ def service(tmp_path_factory):
     keys = folder / "train.keys"
     keys.write_text(f"gpu:{hashlib.sha256(WORKER_KEY.encode()).hexdigest()}")
     settings = {"record_good_share": 1, "local_role": "administrator", "train_keys": keys}
+    settings["outbox_jsonl"] = folder / RECEIVER
     with serving(folder, HostilePredictor(), **settings) as service:
         with httpx.Client(base_url=service.address, timeout=30) as http:
             inspect(http)
@@ -159,8 +166,9 @@ def test_stored_names_stay_text_on_every_page_and_filled_pages_meet_wcag(visit, 
     )
     page = user.open(path)
     expect(page.locator("#account")).to_contain_text(ATTACK)
-    if PAGES[path] is not None:
-        expect(page.locator("main")).to_contain_text(PAGES[path])
+    texts = PAGES[path] or ()
+    for text in (texts,) if isinstance(texts, str) else texts:
+        expect(page.locator("main")).to_contain_text(text)
     check_no_attack(page)
     check_accessibility(page)
     if path in DIALOGS:

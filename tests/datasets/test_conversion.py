@@ -223,6 +223,16 @@ def test_good_photographs_alone_are_converted(tmp_path, write_picture):
     assert checked("manifest", tmp_path / "out").classes == ("good", "defect")
 
 
+@pytest.mark.parametrize("labels", [("no burr", "dent"), ("uncapped", "capped")])
+def test_answers_about_labels_are_part_of_the_manifest(tmp_path, write_picture, labels):
+    for name in ("good", *labels):
+        write_picture(tmp_path / f"own/{name}/a.png")
+    (tmp_path / "own/supervision.txt").write_text("".join(f"label  {name}\n" for name in labels))
+    answers = [f"--defect={name}" for name in labels]
+    main(["convert", "folder", str(tmp_path / "own"), str(tmp_path / "out"), *answers])
+    assert {*checked("manifest", tmp_path / "out").classes} == {"good", *labels}
+
+
 def test_names_that_a_manifest_cannot_hold_are_problems(tmp_path, write_picture, capsys):
     for name in ("a\u200bb", "c"):
         write_picture(tmp_path / f"own/good/{name}.png")

@@ -35,6 +35,12 @@ def test_inverted_masks_are_refused_once_and_the_message_names_the_option(invert
         check_mask_cover(checked, decided=False)
 
 
+def test_inverted_masks_are_refused_if_their_boxes_are_used(inverted_root):
+    (inverted_root / "supervision.txt").write_text("box dent\nbox scratch\n")
+    with pytest.raises(DatasetError, match=r"2 of 2 masks mark more than 50% .*dent/c, 100%"):
+        check_mask_cover(check_dataset(load_dataset("folder", inverted_root)), decided=False)
+
+
 def test_inverted_masks_mark_the_defects(inverted_root):
     dataset = load_dataset("folder", inverted_root, reading=ReadingOptions(invert_masks=True))
     checked = check_dataset(dataset)

@@ -85,3 +85,75 @@ def test_every_engine_and_format_gives_the_answer_of_the_network(colour_artifact
             answer = client.post("/v1/predict", content=data, headers=headers).json()
             scores = prediction.score, answer["decision"]["score"]
             assert scores == pytest.approx((expected.score, expected.score), abs=TOLERANCE), kind
+
+
+# === A trained network ===
+
+RED, BLUE = (230, 60, 40), (40, 60, 230)
+
+
+def make_part(number, colour):
+    """A grey part, 32 × 32 px, with a dot; the order of the channels alone tells a red from a blue one."""
+    pixels = np.random.default_rng(number).integers(100, 120, (32, 32, 3), np.uint8)
+    top, left = np.random.default_rng(number).integers(2, 20, 2)
+    dot = np.s_[top : top + 10, left : left + 10]
+    pixels[dot] = colour
+    mask = np.zeros((32, 32), np.uint8)
+    mask[dot] = 255
+    return pixels, mask
+
+
+@pytest.fixture
+def trained_on_dots(tmp_path, tensorflow_devices):  # noqa: ARG001
+    """A model, trained on photographs whose red dots are defects and whose blue dots are good."""
+    from training.experiment_file import load_experiment
+    from training.export import ExportOptions, export_run
+    from training.trainer import Trainer
+
+    splits = []
+    for name in ("red", "good", "masks/red"):
+        (tmp_path / "dots" / name).mkdir(parents=True)
+    for number in range(32):
+        name, colour = (("red", RED), ("good", BLUE))[number % 2]
+        pixels, mask = make_part(number, colour)
+        Image.fromarray(pixels).save(tmp_path / f"dots/{name}/{number}.png")
+        if name == "red":
+            Image.fromarray(mask).save(tmp_path / f"dots/masks/red/{number}.png")
+        splits.append(f"{'val' if number % 8 < 2 else 'train'}  {name}/{number}\n")
+    (tmp_path / "splits.txt").write_text("".join(splits))
+    (tmp_path / "dots.toml").write_text(DOTS)
+    flags = {"runs": "runs", "data.root": "dots", "data.splits": "splits.txt"}
+    paths = [word for flag, path in flags.items() for word in (f"--{flag}", str(tmp_path / path))]
+    Trainer(load_experiment(tmp_path / "dots.toml", paths)).run()
+    engines = ["tensorflow", "openvino"]
+    export_run(tmp_path / "runs/dots", tmp_path / "model", ExportOptions(engines=engines, measure=False))
+    return tmp_path / "model"
+
+
+DOTS = """
+name = "dots"
+batch_size = 8
+[network]
+input_channels = 3
+segmentation_widths = [[8], [8], [8]]
+feature_width = 8
+feature_kernel = 3
+decision_widths = [8, 8, 8]
+[stages]
+segment = { steps = 60, learning_rate = 0.01 }
+decision = { steps = 60, learning_rate = 0.01 }
+"""
+
+
+@pytest.mark.slow
+def test_a_trained_network_tells_red_from_blue_in_answers(trained_on_dots):
+    for engine in ("tensorflow", "openvino"):
+        settings = Settings(model=trained_on_dots, engine=engine, batch_sizes=(1,))
+        with ServiceClient(create_app(settings)) as client:
+            for number in range(100, 106):
+                labels = {}
+                for colour in (RED, BLUE):
+                    data = encode("png", make_part(number, colour)[0])
+                    answer = client.post("/v1/predict", content=data, headers={"Content-Type": "image/png"})
+                    labels[colour] = answer.json()["decision"]["label"]
+                assert labels == {RED: "red", BLUE: "good"}

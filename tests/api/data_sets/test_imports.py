@@ -300,6 +300,19 @@ def test_a_label_that_may_mean_good_is_no_class_of_the_data_set(filled, run):
     assert photographs(filled)["no damage/f"].label == "good"
 
 
+def test_a_manifest_may_state_that_a_label_is_a_class(filled, run):
+    rows = b"image,label,class_mask\na.png,good,\nb.png,no burr,m.png\n"
+    entries = {
+        "a.png": png(1),
+        "b.png": png(2),
+        "m.png": mask(value=2),
+        "classes.txt": b"good\ndent\nno burr\n",
+    }
+    assert run({**entries, "manifest.csv": rows}).problems == []
+    assert filled.read(show_data_set).classes == ["scratch", "dent", "no burr"]
+    assert {*mask_of(filled, "b").ravel().tolist()} == {0, 3}
+
+
 def test_archive_without_labels(filled, run):
     result = run({"a.png": png(1), "dent/b.png": png(2)}, replace(OPTIONS, with_labels=False))
     assert (result.found, result.added, result.labelled) == (2, 2, 0)

@@ -151,6 +151,13 @@ def test_a_comparison_names_photographs_whose_split_changed():
     ]
 
 
+def test_a_mask_that_becomes_boxes_is_changed():
+    entry = {"image": "photographs/0a.png", "label": "dent", "name": "a", "class_mask": "masks/0b.png"}
+    first, second = (json.dumps(each).encode() for each in (entry, {**entry, "supervision": "box"}))
+    found = compare_versions((1, first), (2, second))
+    assert (found.masks_changed, found.unchanged) == (1, 0)
+
+
 # === Exports ===
 
 
@@ -178,6 +185,19 @@ def test_datasets_reads_an_exported_folder(labelled, tmp_path):
     np.testing.assert_array_equal(sample.ignored > 0, MASK == 255)
     good = read(records["1"])
     assert not good.mask.any() and (good.ignored > 0).sum() == 16
+
+
+def test_an_exported_class_that_may_mean_good_stays_a_class(labelled, tmp_path):
+    with write_transaction(labelled.engine) as connection:
+        connection.execute(text('UPDATE data_sets SET classes = \'["no burr", "dent"]\''))
+        connection.execute(text("UPDATE data_set_photographs SET label = 'no burr' WHERE label = 'scratch'"))
+    labelled.make_version()
+    export(labelled, "folder", tmp_path / "out")
+    dataset = load_dataset("manifest", tmp_path / "out")
+    assert dataset.problems == ()
+    assert dataset.classes == ("good", "no burr", "dent")
+    classes = read(dataset.items[2]).classes
+    assert [{*classes[value == MASK].tolist()} for value in (1, 2)] == [{1}, {2}]
 
 
 def test_datasets_reads_an_exported_coco_file(labelled, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from api.delivery.receivers import Receivers
 from api.metrics import Metrics
+from api.record.recording import explain_missing_group
 from api.service import create_features
 from api.settings import Settings
 from segdec.errors import MissingExtraError
@@ -52,3 +53,17 @@ def test_the_error_about_a_missing_driver_names_the_group(monkeypatch):
     with pytest.raises(MissingExtraError) as caught:
         create_features(settings, Metrics(lambda: 0, lambda: True), Receivers())
     assert str(caught.value) == MESSAGE.format("psycopg")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModuleNotFoundError("No module named 'api.gone'", name="api.gone"),
+        ImportError("cannot import name 'gone' from 'segdec.errors'", name="segdec.errors"),
+        MissingExtraError("pillow", "images"),
+    ],
+)
+def test_other_errors_are_not_reported_as_missing_packages_of_the_record(error):
+    with pytest.raises(ImportError) as caught, explain_missing_group():
+        raise error
+    assert caught.value is error

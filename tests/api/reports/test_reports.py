@@ -130,6 +130,29 @@ def test_reports_are_files(engine, monkeypatch):
     assert len(read(engine, "day").defects) == 1
 
 
+TEXTS = {
+    "formula": '=HYPERLINK("http://a")',
+    "control characters": "a\x01\x1b\x0b\x85b\u2028c",
+    "right to left": "\u202egnp.\u2067scratch",
+    "emoji": "😀👩‍🏭 測試",
+    "long": "W" * 10_000,
+    "lines": "a\n" * 5000,
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_texts_of_others_stay_in_their_cells(engine, text):
+    names = dict.fromkeys(("label", "station", "part_id", "model", "version"), text)
+    stock(engine, [make_row(1, inspected_at=NOON, **names)])
+    content = read(engine, "day")
+    assert write_pdf(content, NOON).startswith(b"%PDF-")
+    _, sheets = excel_texts(write_excel(content, engine))
+    cells = [node for node in ElementTree.fromstring(sheets[2]).iter() if node.tag.endswith("}c")]
+    columns = [node.get("r") for node in cells if node.get("r").endswith("2")]
+    assert columns == [f"{column}2" for column in "ABCDEFGHIM"] and b"<f>" not in sheets[2]
+
+
 def styles(file):
     """The formats of the cells of the sheets of rates and of inspections, by position."""
     with zipfile.ZipFile(io.BytesIO(file)) as book:

@@ -176,6 +176,18 @@ def test_folders_of_several_days_and_several_words(tmp_path, write_picture):
     )
 
 
+def test_notes_name_only_the_folders_that_state_a_class(tmp_path, write_picture):
+    """As in Real-IAD, where the folders in `NG` are the classes."""
+    for name in ("OK/S1/a", "NG/AK/S2/b"):
+        write_picture(tmp_path / f"{name}.png")
+    write_picture(tmp_path / "masks/NG/AK/S2/b.png", mask=True)
+    dataset = index(tmp_path)
+    assert dataset.classes == ("good", "AK")
+    assert dataset.notes == ("The folder 'OK' was read as good.",)
+    write_picture(tmp_path / "NG/d.png")
+    assert "The folder 'NG' was read as a class of defects." in index(tmp_path).notes
+
+
 def test_unmasked_photographs_of_a_folder_need_one_line(tmp_path, write_picture):
     for name in ("good/a", "NIO/b", "NIO/c", "NIO/d", "NIO/e"):
         write_picture(tmp_path / f"{name}.png")

@@ -159,6 +159,26 @@ def test_supervision_and_thresholds_survive(folder_root, out, tmp_path):
     assert (read(dent).mask == 0).sum() == 6
 
 
+def test_values_of_classes_survive(tmp_path, out, write_picture):
+    """Of the three lines of `classes.txt`, the second one means good, so the value 3 is the class 2."""
+    root = tmp_path / "own"
+    for name in "ab":
+        write_picture(root / f"{name}.png")
+    write_picture(root / "m.png", mask=True, value=3)
+    (root / "classes.txt").write_text("scratch\nundamaged\ndent\n")
+    rows = "image,label,class_mask,split\na.png,dent,m.png,train\nb.png,good,,train\n"
+    (root / "manifest.csv").write_text(rows)
+    files = load_dataset("manifest", root)
+    pack(files, out)
+    (packed, _), (own, _) = load_dataset("shards", out).items, files.items
+    assert (packed.label, own.label, read(own).classes) == (2, 2, None)
+    assert read(packed).classes is None  # all pixels have the class of the photograph
+    np.testing.assert_array_equal(read(packed).mask, read(own).mask)
+    cv2.imwrite(str(root / "m.png"), np.full((12, 20), 2, np.uint8))
+    with pytest.raises(DatasetError, match="holds the values 2, which are not classes"):
+        pack(files, f"{out}-wrong")
+
+
 def test_masks_are_packed_rotated(folder_root, out):
     exif = Image.Exif()
     exif[0x0112] = 3

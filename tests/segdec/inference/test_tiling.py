@@ -85,6 +85,15 @@ def test_tiles_go_through_the_engine_in_bounded_batches() -> None:
     assert engine.shapes == [(2, 48, 56, 1), (1, 48, 56, 1)]  # what an operator sets counts
 
 
+def test_a_defect_has_the_same_mask_and_score_wherever_tiles_meet() -> None:
+    """One bright cell in each of 13 × 17: in one tile, on seams, where four tiles meet, in the last tiles."""
+    cells = np.eye(13 * 17, dtype=np.uint8).reshape(-1, 13, 17, 1) * np.uint8(200)
+    images = cells.repeat(8, axis=1).repeat(8, axis=2)
+    found, whole = infer_tiles(MeanEngine(), images, model(48, 56, 16)), MeanEngine().infer(images)
+    np.testing.assert_allclose(found.mask, whole.mask, rtol=1e-6)
+    np.testing.assert_array_equal(found.classes, whole.classes)
+
+
 def test_tiles_of_a_smaller_photograph_are_rejected() -> None:
     with pytest.raises(ValueError, match="at least one tile of 48 × 56 px"):
         infer_tiles(MeanEngine(), noise(1, 48, 48), model(48, 56, 16))

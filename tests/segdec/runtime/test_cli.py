@@ -47,6 +47,12 @@ def test_missing_package_names_its_extra_or_group(
     assert printed.endswith(command)
 
 
+def test_a_missing_module_of_the_product_is_a_bug() -> None:
+    with pytest.raises(ModuleNotFoundError) as caught, clean_exit(group="train"):
+        raise ModuleNotFoundError("No module named 'segdec.gone'", name="segdec.gone")
+    assert not isinstance(caught.value, MissingExtraError)
+
+
 def test_hidden_lines_are_shown_when_it_fails(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ImportError), hide_stderr():
         os.write(2, b"the reason\n")

@@ -23,13 +23,13 @@ LABELS = {
         "uncracked|MT_Free|good scratch|OK with scratch|good_defect|pass_2|IO 1|0 defects|clean|healthy|"
         "acceptable|negative|none|no|nothing|background|ohne Grat|kratzerfrei|rissfrei|unzerkratzt|"
         "gut mit Kratzer|sauber|keine|Nein|defect_none|Defect: no|scratch - none|Riss: nein|goodweld|false|"
-        "false_call|false alarm|false positive"
+        "false_call|false alarm|false positive|Part|Teile|sample image|defectnone|ScratchNone|Kratzerkeine"
     ),
     Meaning.CLASS: (
         "scratch|Kratzer|dent|damage|Beschädigung|error|defect 1|Defect_A|NOK_2|surface defect|clean cut|"
         "fine scratch|underfill|undercut|uneven|nonfill|Non-fill|incomplete|imperfect|unclean|not clean|"
         "infeed|indent|free_end|notch|nodule|Passer|kos01|class_0|Scratch 0|open|missing|良品|?|"
-        "scratch no. 1|auffällig|false negative"
+        "scratch no. 1|auffällig|false negative|Part 1|nosolder|nozzle|acetone|defectno"
     ),
     Meaning.IGNORED: (
         "ignore|__ignore__|ignored|dont_care|don't care|Don\u2019t care|ignore this area|ignorieren"
