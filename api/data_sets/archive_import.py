@@ -37,6 +37,15 @@ MAX_PROBLEMS = 200
 MAX_UNCLEAR_LABELS = 100
 BEFORE_ROTATION = "annotations-before-rotation"
 """Option of the program; warnings name it if annotations may have been drawn before the rotation."""
+QUESTIONS = {
+    "unclear_label": "The label '{label}' may mean that there is no defect. "
+    "Answer the question of the import, "
+    "or rename the label or the folder: 'good' for good parts, else by the kind of defect.",
+    "mask_before_rotation": "The mask {mask} is {size} pixels (width × height), its photograph {expected}. "
+    "If the annotation tool ignored the EXIF orientation, answer the question of the import, or remove the "
+    "orientation from the photograph.",
+}
+"""Texts of problems about which an import asks; those of the program name its options."""
 BATCH_FILES, BATCH_BYTES = 50, 64_000_000
 """Photographs that are stored in one transaction, and the bytes after which it ends."""
 
@@ -239,7 +248,8 @@ def _read_problem(line: dict[str, Any]) -> ImportProblem:
         cause = Cause(code="photograph_unusable" if line["left_out"] else "shape_unusable")
     else:
         cause = Cause(**cause).map_texts(_without_folder)
-    return ImportProblem(name=line["name"], text=_without_folder(line["text"]), cause=cause)
+    text = QUESTIONS[cause.code].format(**cause.values) if cause.code in QUESTIONS else line["text"]
+    return ImportProblem(name=line["name"], text=_without_folder(text), cause=cause)
 
 
 def _without_folder(text: str) -> str:

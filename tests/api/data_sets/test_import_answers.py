@@ -83,6 +83,7 @@ def test_unclear_labels_are_answered_one_after_the_other(engineer, path, importe
     place, shown = imported(UNCLEAR)
     assert (shown["state"], shown["result"]["left_out"]) == ("done", 2)
     assert shown["result"]["unclear_labels"] == ["--clean", "no burr"]
+    assert all("Answer the question of the import" in one["text"] for one in shown["result"]["problems"])
     started, until = map(datetime.fromisoformat, (shown["started_at"], shown["answerable_until"]))
     assert until > started
     place, shown = answered(place, good_labels=["--clean"])
