@@ -4,6 +4,7 @@ import asyncio
 from functools import partial
 
 from api.data_sets.data_set_store import DataSetStore
+from api.data_sets.photograph_leases import LeaseRequests
 from api.data_sets.proposal_start import ProposalStarter
 from api.delivery.receivers import Receivers
 from api.http.components import Components
@@ -96,6 +97,7 @@ class RecordFeatures:
             self.jobs,
             self.training,
             self.open_photographs,
+            LeaseRequests(),
             proposals,
         )
         self._after_training = ProposalsAfterTraining(inspection, self.training, proposals)
