@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import os
 import subprocess
 import sys
 import threading
@@ -88,11 +89,14 @@ class Clients:
 class RecordingService:
     """A service that records, in a process of its own, with a stub for its model."""
 
-    def __init__(self, folder: Path, database: str, *flags: str) -> None:
-        command = [sys.executable, "-m", "tests.api.record.recording_server", "--record", "required"]
+    module = "tests.api.record.recording_server"
+
+    def __init__(self, folder: Path, database: str, *flags: str, **environment: str) -> None:
+        command = [sys.executable, "-m", self.module, "--record", "required"]
         command += ["--record-folder", str(folder), "--record-database", database]
         command += ["--record-free-share", "0", *flags]  # however full the disk is
-        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        variables = {**os.environ, **environment}
+        self._process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True)
         line = self._process.stdout.readline()
         assert line.startswith("Serving")
         self.url = line.split()[-1]
