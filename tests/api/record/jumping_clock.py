@@ -3,8 +3,8 @@
 python -m tests.api.record.jumping_clock FLAGS
 
 runs the server of `recording_server`, which applies the retention rules all the time. Only the wall clock
-jumps. `time.sleep` fails under libfaketime 0.9.10, which rejects how Python calls `clock_nanosleep`; the service
-does not use it.
+jumps. `time.sleep` fails under libfaketime 0.9.10, which rejects how Python calls `clock_nanosleep`; the
+service does not use it.
 """
 
 from pathlib import Path

@@ -14,7 +14,7 @@ import numpy as np
 from sqlalchemy import select
 
 from api.database.database import open_database
-from api.record.initialization import initialize_record
+from api.record.initialization import initialize_record, remove_orphaned_pictures
 from api.record.tables import inspections, pictures
 from segdec.images import encode_png
 
@@ -113,7 +113,7 @@ class RecordingService:
 def check(folder: Path, url: str, clients: Clients) -> int:
     """Compares the answers with the record and its pictures; returns the number of inspections."""
     engine, table = open_database(url), inspections.c
-    initialize_record(engine, folder, None)  # removes orphaned pictures
+    remove_orphaned_pictures(engine, initialize_record(engine, folder, None))
     with engine.connect() as connection:
         rows = connection.execute(select(table.id, table.part_id, table.picture)).all()
         known = {bytes(sha) for sha in connection.execute(select(pictures.c.sha256)).scalars()}
