@@ -26,7 +26,7 @@ from tests.api.record.recording_clients import RecordingService
 from training.worker.service_connection import ServiceConnection, ServiceError
 
 CLIENTS = 3
-UNLABELLED = 40
+UNLABELLED = 25
 """Photographs for which a model proposes labels while the database fails."""
 FLAGS = ("--local-role", "engineer")
 

@@ -1,6 +1,7 @@
 """The clock of the service jumps while photographs are inspected and labelled and a worker trains."""
 
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 
@@ -10,7 +11,7 @@ import pytest
 from api.accounts.passwords import hash_password
 from api.accounts.users import add_user
 from api.database.database import migrate, open_database, write_transaction
-from tests.api.data_sets.test_killed import FLAGS, Sender, Trainer, create
+from tests.api.data_sets.test_killed import FLAGS, Jobs, Sender, Trainer, create
 from tests.api.data_sets.test_killed import check as check_data_set
 from tests.api.delivery.test_delivery import check_events, receiver
 from tests.api.record.jumping_clock import JumpingService, needs_library
@@ -41,20 +42,26 @@ def test_nothing_is_lost_when_the_clock_jumps(tmp_path, receiver):
     clock = tmp_path / "clock"
     service = JumpingService(clock, folder, database, *FLAGS, *flags, "--outbox-webhook", receiver.url)
     create(service)
-    clients, sender = Clients(), Sender(service.url)
-    clients.start(service)
-    sender.wait_for(sender.answered, 3)
-    trainer = Trainer(service.url, sender.ended)
-    for seconds in (DAY_S, 0, -HOUR_S, 0):
+    with ThreadPoolExecutor(3) as threads:
+        jobs = Jobs(service.url, threads)
+        clients, sender = Clients(), Sender(service.url)
+        clients.start(service)
+        trainer = Trainer(service.url, sender.ended)
+        running = jobs.start()
+        for seconds in (DAY_S, 0, -HOUR_S, 0):
+            clients.wait_for_answers(10)
+            sender.wait_for(sender.answered, 3)
+            enough = len(trainer.stored) + 3
+            while len(trainer.stored) < enough and trainer.thread.is_alive():
+                sender.ended.wait(0.01)
+            service.jump(seconds)
+            assert httpx.get(f"{service.url}/readyz", timeout=20).status_code == 200
         clients.wait_for_answers(10)
-        sender.wait_for(sender.answered, 3)
-        sender.wait_for(trainer.stored, 3)
-        service.jump(seconds)
-        assert httpx.get(f"{service.url}/readyz", timeout=20).status_code == 200
-    clients.wait_for_answers(10)
-    clients.end()
-    sender.end()
-    trainer.check()
+        clients.end()
+        sender.end()
+        trainer.check()
+        assert {job.result()["state"] for job in running} <= {"done", "failed"}
+        assert [job.result()["state"] for job in jobs.start()] == ["done"] * 3
     metrics = httpx.get(f"{service.url}/metrics").text
     assert "segdec_record_clock_distrusted 1.0" in metrics
     listed = list_records(service.url)
