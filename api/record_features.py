@@ -4,6 +4,7 @@ import asyncio
 from functools import partial
 
 from api.data_sets.data_set_store import DataSetStore
+from api.data_sets.photograph_leases import LeaseRequests
 from api.data_sets.proposal_start import ProposalStarter
 from api.data_sets.unanswered_archives import UnansweredArchives
 from api.delivery.receivers import Receivers
@@ -101,6 +102,7 @@ class RecordFeatures:
             self.unanswered,
             self.training,
             self.open_photographs,
+            LeaseRequests(),
             proposals,
         )
         self._after_training = ProposalsAfterTraining(inspection, self.training, proposals)

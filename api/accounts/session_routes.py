@@ -1,6 +1,7 @@
 """Logs users of the pages in and out. Served if the service records."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -203,11 +204,12 @@ async def _describe(request: Request, session: Session | None) -> SessionState:
 
 
 def set_session_cookie(request: Request, response: Response, new: NewToken) -> None:
-    """Sends the token of a session to the browser."""
+    """Sends the token of a session to the browser, whose clock may differ."""
+    left = new.expires_at - _now()
     response.set_cookie(
         COOKIE,
         new.text,
-        expires=new.expires_at,
+        max_age=math.ceil(left.total_seconds()),
         path=cookie_path(request),
         secure=is_https(request),
         httponly=True,

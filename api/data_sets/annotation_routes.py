@@ -1,12 +1,13 @@
 """Annotations of photographs of data sets, and who has which one open. Served if the service records."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import ConfigDict, Field
-from sqlalchemy import RowMapping
+from sqlalchemy import Connection, RowMapping
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -21,13 +22,15 @@ from api.data_sets.data_set_params import (
     PhotographId,
     describe_file,
 )
+from api.data_sets.data_set_store import DataSetStore
 from api.data_sets.definitions import classes_of, find_data_set
-from api.data_sets.photograph_leases import Labeller
+from api.data_sets.photograph_leases import Labeller, LeaseRequests
 from api.data_sets.photographs import LABEL_DESCRIPTION, STATE_DESCRIPTION, LabelState, PhotographFilters
 from api.data_sets.schemas import AnnotationPage, LeasedPhotographs, Source, StoredPhotograph
 from api.errors import document_problems
 from api.http.caching import PNG, REVALIDATED
 from api.http.callers import author_of
+from api.http.components import component
 from api.http.json_body import json_body, largest_body
 from api.http.json_files import decode_base64
 from api.http.number_text import MAX_ID, WHOLE_NUMBER
@@ -44,6 +47,7 @@ MAX_SKIPPED = 1000
 MAX_LEASED = 5
 """Photographs that a session gets at once."""
 Session = Annotated[RequiredName, Field(description="random text, one for each tab")]
+LeaseRequestsDep = Annotated[LeaseRequests, component(LeaseRequests)]
 Id = Annotated[int, Field(gt=0, le=MAX_ID, strict=True)]
 
 
@@ -116,6 +120,7 @@ async def put_annotation(
         new,
         sent.based_on,
         sent.session,
+        request.state.user,
         files=[] if mask is None else [mask],
     )
     return await data_sets.read(photographs.show_photograph, data_set_id, photograph_id, now)
@@ -155,20 +160,22 @@ async def lease_next(
     asked: Annotated[AskedNext, json_body(AskedNext)],
     request: Request,
     data_sets: DataSetsDep,
+    requests: LeaseRequestsDep,
     data_set_id: DataSetId,
 ) -> LeasedPhotographs:
     """The next photographs to label that nobody has open, leased to this session for five minutes.
 
-    Unlabelled ones come in the order of their proposals, of others the oldest annotation first.
+    Unlabelled ones come in the order of their proposals, of others the oldest annotation first. If there is
+    none, a user who has logged in gets one that is open in another tab of the same user.
     """
-    labeller, filters = (
-        Labeller(asked.session, author_of(request)),
-        PhotographFilters(asked.state, asked.label),
-    )
-    now = datetime.now(UTC)
-    return await data_sets.write(
-        photograph_leases.lease_next, data_set_id, labeller, asked.count, asked.skip, now, filters
-    )
+    filters = PhotographFilters(asked.state, asked.label)
+
+    def lease(connection: Connection, labeller: Labeller, now: datetime) -> LeasedPhotographs:
+        return photograph_leases.lease_next(
+            connection, data_set_id, labeller, asked.count, asked.skip, now, filters
+        )
+
+    return await _lease(data_sets, requests, data_set_id, asked.session, request, lease)
 
 
 @router.post("/photographs/{photograph_id}/lease", responses=BODY_PROBLEMS)
@@ -176,14 +183,16 @@ async def lease_photograph(
     asked: Annotated[SessionBody, json_body(SessionBody)],
     request: Request,
     data_sets: DataSetsDep,
+    requests: LeaseRequestsDep,
     data_set_id: DataSetId,
     photograph_id: PhotographId,
 ) -> LeasedPhotographs:
     """Leases a photograph to this session for five minutes, or renews its lease."""
-    labeller = Labeller(asked.session, author_of(request))
-    return await data_sets.write(
-        photograph_leases.lease_photograph, data_set_id, photograph_id, labeller, datetime.now(UTC)
-    )
+
+    def lease(connection: Connection, labeller: Labeller, now: datetime) -> LeasedPhotographs:
+        return photograph_leases.lease_photograph(connection, data_set_id, photograph_id, labeller, now)
+
+    return await _lease(data_sets, requests, data_set_id, asked.session, request, lease)
 
 
 @router.delete("/photographs/{photograph_id}/lease", status_code=204, responses=PROBLEMS)
@@ -199,7 +208,28 @@ async def release_photograph(
 
 @router.delete("/leases", status_code=204, responses=PROBLEMS)
 async def release_all(
-    data_sets: DataSetsDep, data_set_id: DataSetId, session: Annotated[RequiredName, Query()]
+    data_sets: DataSetsDep,
+    requests: LeaseRequestsDep,
+    data_set_id: DataSetId,
+    session: Annotated[RequiredName, Query()],
 ) -> None:
     """Ends all leases of this session, so that others get its photographs."""
+    requests.end(session)
     await data_sets.write(photograph_leases.release_all, data_set_id, session)
+
+
+async def _lease(
+    data_sets: DataSetStore,
+    requests: LeaseRequests,
+    data_set_id: int,
+    session: str,
+    request: Request,
+    lease: Callable[[Connection, Labeller, datetime], LeasedPhotographs],
+) -> LeasedPhotographs:
+    """Leases photographs, and releases them if the session has ended meanwhile."""
+    labeller = Labeller(session, author_of(request), request.state.user)
+    with requests.add(session) as ended:
+        leased = await data_sets.write(lease, labeller, datetime.now(UTC))
+        if ended.is_set():
+            await data_sets.write(photograph_leases.release_all, data_set_id, session)
+    return leased

@@ -41,15 +41,16 @@ def annotate(
     new: NewAnnotation,
     based_on: int | None,
     session: str | None = None,
+    user: str | None = None,
 ) -> int:
     """Adds an annotation to a photograph; returns its id.
 
     A repeated request finds its own annotation and adds nothing. The row of the mask's file must exist.
-    `based_on` is the latest annotation that the author has seen.
+    `based_on` is the latest annotation that the author has seen, `user` the author if one has logged in.
 
     Raises:
         RequestError: 404 if the photograph does not exist; 400 for an unknown label; 409 if it was removed,
-            if another session has it open, or if somebody has added an annotation meanwhile.
+            if another session has it open, except one of the user, or if somebody has added an annotation.
     """
     row = find_photograph(connection, data_set_id, photograph_id)
     if new.content.label is not None:
@@ -61,7 +62,7 @@ def annotate(
             f"{row['removed_by'] or 'Somebody'} has removed the photograph '{row['name']}'. Add it again "
             "before you label it.",
         )
-    check_not_leased_to_another(connection, row, session, new.at)
+    check_not_leased_to_another(connection, row, session, new.at, user)
     content = _columns(connection, photograph_id, new, based_on)
     if row["annotation_id"] != based_on:
         return _repeated(connection, row, {**content, "author": new.author})

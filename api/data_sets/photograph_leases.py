@@ -1,6 +1,8 @@
 """Leases photographs to people who label, so that no two label the same one."""
 
-from collections.abc import Sequence
+from asyncio import Event
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,10 +22,38 @@ UNLABELLED = PhotographFilters("unlabelled")
 
 @dataclass(frozen=True)
 class Labeller:
-    """Who labels: the session (of one tab) and the person."""
+    """Who labels: the session (of one tab) and the person; `user` is the person if one has logged in."""
 
     session: str
     person: str
+    user: str | None = None
+
+
+class LeaseRequests:
+    """Requests for photographs that are not answered yet.
+
+    A page that is left ends its leases, possibly while such a request runs: without this, the photographs of
+    that request would stay leased to a page that is gone.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: dict[Event, str] = {}
+
+    @contextmanager
+    def add(self, session: str) -> Iterator[Event]:
+        """Adds a request while the block runs; yields an event that is set if the session ends meanwhile."""
+        ended = Event()
+        self._sessions[ended] = session
+        try:
+            yield ended
+        finally:
+            del self._sessions[ended]
+
+    def end(self, session: str) -> None:
+        """Notes the end of a session."""
+        for ended, each in self._sessions.items():
+            if each == session:
+                ended.set()
 
 
 def lease_photograph(
@@ -32,10 +62,10 @@ def lease_photograph(
     """Leases a photograph to a session, or renews its lease.
 
     Raises:
-        RequestError: 404 if it does not exist, 409 if another session has it open.
+        RequestError: 404 if it does not exist, 409 if a session has it open that is not of this user.
     """
     row = find_photograph(connection, data_set_id, photograph_id)
-    check_not_leased_to_another(connection, row, labeller.session, now)
+    check_not_leased_to_another(connection, row, labeller.session, now, labeller.user)
     return _lease(connection, data_set_id, [photograph_id], labeller, now)
 
 
@@ -52,8 +82,9 @@ def lease_next(
 
     Those that this session has open come first; their leases are renewed. Then those without a label come
     whose label is most useful, if a model has proposed labels; of labelled ones the oldest annotation comes
-    first, so that one that is annotated again becomes the last. `skip` are photographs that the session
-    releases and does not want now. In a writing transaction sessions choose one after the other.
+    first, so that one that is annotated again becomes the last. If there is none, one comes that another
+    session of the same user has open. `skip` are photographs that the session releases and does not want now.
+    In a writing transaction sessions choose one after the other.
 
     Raises:
         RequestError: 404 if the data set does not exist.
@@ -71,6 +102,9 @@ def lease_next(
         if len(chosen) < count:
             others = part.where(table.id.not_in(chosen)).limit(count - len(chosen))
             chosen += connection.execute(others).scalars()
+    if not chosen and labeller.user is not None:
+        other_tab = waiting.where(table.lease_person == labeller.user).order_by(table.leased_until, table.id)
+        chosen += connection.execute(other_tab.limit(1)).scalars()
     return _lease(connection, data_set_id, chosen, labeller, now)
 
 
@@ -86,12 +120,14 @@ def release_all(connection: Connection, data_set_id: int, session: str) -> None:
 
 
 def check_not_leased_to_another(
-    connection: Connection, row: RowMapping, session: str | None, now: datetime
+    connection: Connection, row: RowMapping, session: str | None, now: datetime, user: str | None = None
 ) -> None:
-    """Raises RequestError 409 `leased` if another session has a photograph open."""
+    """Raises RequestError 409 `leased` if another session has a photograph open, except one of `user`."""
     held = select(table.lease_person).where(table.id == row["id"], ~is_free(table.leased_until, now))
     if session is not None:
         held = held.where(table.leased_to != session)
+    if user is not None:
+        held = held.where(table.lease_person.is_distinct_from(user))
     if (holder := connection.execute(held).first()) is not None:
         raise RequestError(
             409,

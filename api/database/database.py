@@ -134,9 +134,13 @@ def migrate(engine: Engine) -> None:
     """
     if (files := files_of(engine)) is not None:
         files.create()
+    scripts = migration_scripts()
+    head = scripts.get_current_head()
+    with engine.connect() as connection:
+        if revision_of(connection) == head:
+            return  # without writing: a record can be read while nothing can be written
     with write_transaction(engine) as connection:
-        scripts = migration_scripts()
-        revision, head = revision_of(connection), scripts.get_current_head()
+        revision = revision_of(connection)
         if revision is not None and revision not in {script.revision for script in scripts.walk_revisions()}:
             raise ConfigError(
                 f"The record's database has schema {revision}, which this version does not know. Expected "

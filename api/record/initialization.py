@@ -24,9 +24,10 @@ def database_url(url: str | None, folder: Path) -> str:
 
 
 def initialize_record(engine: Engine, folder: Path, pictures: PictureStore | None) -> PictureStore:
-    """Migrates the database, checks that the pictures belong to it, and removes orphaned pictures.
+    """Migrates the database and checks that the pictures belong to it.
 
-    A SQLite database accepts only connections to this record from then on.
+    It writes only if something has to change: a record can be read while nothing can be written. A SQLite
+    database accepts only connections to this record from then on.
 
     Raises:
         ConfigError: If database and pictures do not belong together, or a newer version wrote them.
@@ -36,12 +37,20 @@ def initialize_record(engine: Engine, folder: Path, pictures: PictureStore | Non
     if files is not None and files.is_new():
         _check_no_pictures(pictures)
     migrate(engine)
-    with write_transaction(engine) as connection:
-        record_id = _check_same_record(connection, pictures)
-        remove_orphans(connection, pictures, set(pictures.marked()))
+    with engine.connect() as connection:
+        record_id: str | None = connection.execute(select(store.c.id)).scalar()
+    if record_id is None or record_id != pictures.read_id():
+        with write_transaction(engine) as connection:
+            record_id = _check_same_record(connection, pictures)
     if files is not None:
         files.record_id = record_id
     return pictures
+
+
+def remove_orphaned_pictures(engine: Engine, pictures: PictureStore) -> None:
+    """Removes pictures without a row, which a crash has left. Raises as `check_writable`."""
+    with write_transaction(engine) as connection:
+        remove_orphans(connection, pictures, set(pictures.marked()))
 
 
 def check_writable(engine: Engine, pictures: PictureStore) -> None:

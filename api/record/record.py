@@ -20,7 +20,12 @@ from api.http.deadlines import deadline_error
 from api.record import queries
 from api.record.audit import AuditEntry
 from api.record.failures import DESCRIPTIONS, code_of, describe, explain, is_full, is_outage
-from api.record.initialization import check_writable, database_url, initialize_record
+from api.record.initialization import (
+    check_writable,
+    database_url,
+    initialize_record,
+    remove_orphaned_pictures,
+)
 from api.record.inspection import NewInspection, Row, StoredInspection
 from api.record.outbox import Outbox
 from api.record.record_metrics import RecordMetrics
@@ -97,6 +102,8 @@ class Record:
     async def open(self) -> None:
         """Migrates the database, removes orphaned pictures, and starts the threads.
 
+        If nothing can be written, but also need not be, what is recorded can be read.
+
         Raises:
             ConfigError: If database and pictures do not belong together, a newer version wrote them, or
                 another service uses them.
@@ -107,15 +114,15 @@ class Record:
             # Another request may have failed while this one waited.
             self._raise_if_backing_off(self._failed_at)
             try:
-                pictures, retention = await asyncio.to_thread(self._initialize)
+                pictures, retention, failure = await asyncio.to_thread(self._initialize)
             except (SQLAlchemyError, OSError) as error:
                 self._note_closed(error)
                 raise self._unavailable(describe(error)) from error
             self._pictures, self._retention = pictures, retention
             self._writer = RecordWriter(self._engine, pictures, self.metrics, self.outbox, self._on_attempt)
+            self._on_attempt(failure)
             retention.start()
             self.uninspected.start()
-            self._failed_at = self.problem = None
             self.metrics.usable.set(True)
 
     def _note_closed(self, error: Exception) -> None:
@@ -132,7 +139,8 @@ class Record:
             logger.error(message, explain(error))
         self.problem = problem
 
-    def _initialize(self) -> tuple[PictureStore, Retention]:
+    def _initialize(self) -> tuple[PictureStore, Retention, Exception | None]:
+        """Returns the pictures, what deletes them, and why the record cannot be written."""
         if (files := files_of(self._engine)) is not None:
             files.lock()
         pictures = initialize_record(self._engine, self._folder, self._given_pictures)
@@ -141,7 +149,12 @@ class Record:
         clock = ClockMonitor(None if newest is None else newest.timestamp())
         rules, space = self._rules, self._reserved_space
         retention = Retention(self._engine, pictures, rules, clock, space, self.metrics, self._check_failure)
-        return pictures, retention
+        try:
+            remove_orphaned_pictures(self._engine, pictures)
+            check_writable(self._engine, pictures)
+        except (SQLAlchemyError, OSError) as error:
+            return pictures, retention, error
+        return pictures, retention, None
 
     @property
     def _reserved_space(self) -> ReservedSpace:

@@ -191,9 +191,10 @@ class Retention:
             SQLAlchemyError, OSError: If the database or the pictures cannot be changed.
         """
         self._delete_expiring()
+        now = datetime.now(UTC)  # before the clock is checked: it may jump afterwards
         trusted = self._clock.is_trusted()
         for kind, days in self.rules.days.items():
-            before = datetime.now(UTC) - timedelta(days=days)
+            before = now - timedelta(days=days)
             while trusted and not self._ended and self._expire("age", [kind], before):
                 pass
         self._report(self._free_space())

@@ -97,6 +97,13 @@ def test_cookie_is_for_the_public_address_and_secure_over_https(browser, app):
     assert "path=/inspect" in attributes and "secure" in attributes
 
 
+def test_the_clock_of_the_browser_does_not_end_the_session(browser):
+    attributes = browser.send("POST", "/v1/session", {"name": ADMIN, "password": PASSWORD}).headers[
+        "set-cookie"
+    ]
+    assert "Max-Age=43200;" in attributes and "expires" not in attributes.lower()
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -51,13 +51,15 @@ class FilledDataSet:
         new = NewPhotograph(photograph_file(number), **{"name": str(number), **facts})
         return self.write(add_photograph, new, "Ada", NOW, files=[new.file])
 
-    def annotate(self, photograph_id, label, mask=None, based_on=None, author="Ada", session=None, **content):
+    def annotate(
+        self, photograph_id, label, mask=None, based_on=None, author="Ada", session=None, user=None, **content
+    ):
         """Adds an annotation; returns its id."""
         file = None if mask is None else make_class_mask(mask, label, CLASSES)
         content = AnnotationContent(label=label, **content)
         new = NewAnnotation(content, file and file.sha256, "drawn", author, NOW)
         files = [] if file is None else [file]
-        return self.write(annotate, photograph_id, new, based_on, session, files=files)
+        return self.write(annotate, photograph_id, new, based_on, session, user, files=files)
 
     def make_version(self, note=""):
         """Makes a version; returns its number."""

@@ -1,5 +1,6 @@
 """The routes of data sets: a data set is filled, labelled and read again."""
 
+import asyncio
 import base64
 import hashlib
 import io
@@ -9,6 +10,8 @@ import zipfile
 import numpy as np
 import pytest
 
+from api.data_sets.data_set_store import DataSetStore
+from api.data_sets.photograph_leases import release_all
 from segdec.annotation_content import AnnotationContent
 from segdec.images import decode_image, decode_mask_values, encode_png
 from tests.api.conftest import PNG, problem
@@ -187,6 +190,27 @@ def test_two_tabs_do_not_get_the_same_photograph(engineer, create):
     assert engineer.delete(f"{path}/leases", params={"session": "c"}).status_code == 204
     assert take("b") == numbers[1]
     assert take("d") == numbers[0]
+
+
+@pytest.mark.parametrize("asked", ["next", "photographs/{}/lease"])
+def test_a_page_that_is_left_while_photographs_are_leased_keeps_none(engineer, create, monkeypatch, asked):
+    path = create()
+    asked = asked.format(send(engineer, path, 1)["id"])
+    write = DataSetStore.write
+
+    async def leave_before(store, change, *args, **words):
+        if change is not release_all:
+            left = await asyncio.to_thread(engineer.delete, f"{path}/leases", params={"session": "a"})
+            assert left.status_code == 204
+        return await write(store, change, *args, **words)
+
+    def take(session):
+        return len(engineer.post(f"{path}/{asked}", json={"session": session}).json()["photographs"])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DataSetStore, "write", leave_before)
+        take("a")
+    assert take("b") == 1
 
 
 def test_a_removed_photograph_comes_back_when_it_is_sent_again(engineer, create):

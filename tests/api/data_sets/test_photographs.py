@@ -189,6 +189,17 @@ def test_several_photographs_are_leased_at_once_and_given_back(filled):
     assert take_several(filled, BOB, 4) == ["2", "3", "0", "1"]
 
 
+def test_a_user_gets_what_another_tab_of_hers_has_open_when_nothing_else_is_left(filled):
+    ada, again = (Labeller(f"tab {number}", "Ada", user="Ada") for number in (1, 3))
+    number = filled.add(1).id
+    filled.add(2)
+    assert [take(filled, ada), take(filled, BOB)] == ["1", "2"]
+    assert take_several(filled, again, 2) == ["1"]
+    filled.write(lease_photograph, number, ada, NOW)
+    filled.annotate(number, "good", session="tab 3", user="Ada")
+    assert take(filled, again) is None
+
+
 def test_a_photograph_that_somebody_has_open_is_named(filled):
     number = filled.add(1).id
     shown = filled.write(lease_photograph, number, ADA, NOW).photographs[0]

@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import os
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ import numpy as np
 from sqlalchemy import select
 
 from api.database.database import open_database
-from api.record.initialization import initialize_record
+from api.record.initialization import initialize_record, remove_orphaned_pictures
 from api.record.tables import inspections, pictures
 from segdec.images import encode_png
 
@@ -88,11 +89,14 @@ class Clients:
 class RecordingService:
     """A service that records, in a process of its own, with a stub for its model."""
 
-    def __init__(self, folder: Path, database: str, *flags: str) -> None:
-        command = [sys.executable, "-m", "tests.api.record.recording_server", "--record", "required"]
+    module = "tests.api.record.recording_server"
+
+    def __init__(self, folder: Path, database: str, *flags: str, **environment: str) -> None:
+        command = [sys.executable, "-m", self.module, "--record", "required"]
         command += ["--record-folder", str(folder), "--record-database", database]
         command += ["--record-free-share", "0", *flags]  # however full the disk is
-        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        variables = {**os.environ, **environment}
+        self._process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True)
         line = self._process.stdout.readline()
         assert line.startswith("Serving")
         self.url = line.split()[-1]
@@ -109,7 +113,7 @@ class RecordingService:
 def check(folder: Path, url: str, clients: Clients) -> int:
     """Compares the answers with the record and its pictures; returns the number of inspections."""
     engine, table = open_database(url), inspections.c
-    initialize_record(engine, folder, None)  # removes orphaned pictures
+    remove_orphaned_pictures(engine, initialize_record(engine, folder, None))
     with engine.connect() as connection:
         rows = connection.execute(select(table.id, table.part_id, table.picture)).all()
         known = {bytes(sha) for sha in connection.execute(select(pictures.c.sha256)).scalars()}

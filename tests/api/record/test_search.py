@@ -1,14 +1,18 @@
 """Pages of inspections by their filters, on SQLite and PostgreSQL."""
 
+from datetime import timedelta
+from itertools import pairwise
+
 import pytest
 from sqlalchemy import select, update
 
 from api.record.filters import Filters
-from api.record.search import known_names, list_inspections
+from api.record.search import inspection_pages, known_names, list_inspections
 from api.record.tables import inspections, pictures, tags
 from api.record.tagging import MAX_LENGTH, MAX_TAGS, tags_of
 from tests.api.record.filled_record import NOW, make_row, stock
 
+HOUR = timedelta(hours=1)
 FOUND = [
     ({"tag": ("lot", "L1")}, [3, 1]),
     ({"tag": ("lot", "L1"), "station": "a"}, [1]),
@@ -57,6 +61,34 @@ def test_pages_contain_what_the_filters_describe(connection):
         assert list_ids(None, 10) == ids, filters
         assert list_ids(None, 1) == ids[:1], filters
         assert list_ids(3, 10) == [number for number in ids if number < 3], filters
+
+
+@pytest.mark.parametrize("filters", [{}, {"station": "a"}, {"verdict": "defect"}, {"version": "1"}])
+def test_pages_list_each_inspection_once_also_if_the_clock_was_set_back(engine, filters):
+    hours = [0, 1, 25, 24, -8800, -1, 0, 26, 2, 8800, 1]  # of the clock, in the order of storing
+    rows = [
+        make_row(number, station="a", inspected_at=NOW + hour * HOUR) for number, hour in enumerate(hours, 1)
+    ]
+    for row in rows:  # each by a transaction of its own, as they come
+        stock(engine, [row])
+    bounds = [None, NOW - 8799 * HOUR, NOW + HOUR / 2, NOW + HOUR, NOW + 25 * HOUR, None]
+    with engine.connect() as connection:
+        found = [
+            list_all(connection, Filters(since=since, until=until, **filters))
+            for since, until in pairwise(bounds)
+        ]
+    assert found == [[5], [7, 6, 1], [], [11, 9, 4, 2], [10, 8, 3]]
+    pages = inspection_pages(engine, Filters(**filters), [inspections.c.id], 3)
+    assert [row["id"] for page in pages for row in page] == list(range(11, 0, -1))
+
+
+def list_all(connection, filters):
+    """Returns the ids on all pages of two."""
+    found, before = [], None
+    while rows := list_inspections(connection, filters, before, 2):
+        found += [row["id"] for row in rows]
+        before = found[-1]
+    return found
 
 
 def test_names_are_those_of_the_record(connection):

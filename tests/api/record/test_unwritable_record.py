@@ -5,14 +5,14 @@ import errno
 import os
 import sqlite3
 import subprocess
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from unittest.mock import Mock
 
 import pytest
 
 from api.database import database
 from api.record.storage.pictures import FolderPictures
-from tests.api.conftest import PNG, ServiceClient
+from tests.api.conftest import PNG, ServiceClient, problem
 from tests.api.data_sets.filled_data_set import CLASSES
 from tests.api.engineer_client import EngineerClient
 from tests.api.record.small_disk import fill
@@ -73,7 +73,7 @@ def failing(code):
     return fail
 
 
-@pytest.mark.parametrize(
+cases = pytest.mark.parametrize(
     ("begin", "code"),
     [
         (locked, "database_locked"),
@@ -82,6 +82,9 @@ def failing(code):
         (failing(errno.EIO), "pictures_not_writable"),
     ],
 )
+
+
+@cases
 def test_reading_goes_on_while_nothing_can_be_written(tmp_path, monkeypatch, part, begin, code):
     monkeypatch.setattr(database, "BUSY_S", 0.5)
     with EngineerClient(tmp_path / "record") as client:
@@ -95,6 +98,31 @@ def test_reading_goes_on_while_nothing_can_be_written(tmp_path, monkeypatch, par
             assert degraded["problems"][0].startswith("The record cannot be used: ")
         wait_until_ready(client)
         assert inspect(client, part + b"\0").status_code == 200
+
+
+@cases
+def test_a_start_that_cannot_write_reads_and_recovers(tmp_path, monkeypatch, part, begin, code):
+    monkeypatch.setattr(database, "BUSY_S", 0.5)
+    with EngineerClient(tmp_path / "record") as client:
+        fill_record(client, part)
+    failure = ExitStack()
+    failure.enter_context(begin(tmp_path / "record", monkeypatch))
+    with failure, EngineerClient(tmp_path / "record") as client:
+        assert (health(client)["status"], health(client)["codes"]) == ("degraded", [code])
+        assert {path: client.get(path).status_code for path in PATHS} == dict.fromkeys(PATHS, 200)
+        assert inspect(client, part + b"\0").status_code == 503
+        failure.close()
+        wait_until_ready(client)
+        assert inspect(client, part + b"\0").status_code == 200
+
+
+def test_a_log_in_while_nothing_can_be_written_is_to_be_repeated(tmp_path, monkeypatch):
+    monkeypatch.setattr(database, "BUSY_S", 0.1)
+    folder = tmp_path / "record"
+    with EngineerClient(folder) as client, locked(folder, monkeypatch):
+        answer = client.post("/v1/session", json={"name": "anna", "password": "a password"})
+    assert problem(answer) == (503, "record_unavailable")
+    assert int(answer.headers["Retry-After"]) > 0
 
 
 def test_waiting_changes_do_not_delay_reading(tmp_path, monkeypatch, part):

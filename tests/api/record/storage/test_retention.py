@@ -252,6 +252,22 @@ def test_a_jump_of_the_clock_suspends_expiry_for_a_day(kept):
     assert kept.states() == {sha256: "expired"}
 
 
+@sqlite_only
+def test_a_jump_while_the_rules_are_applied_deletes_nothing(kept, monkeypatch):
+    rules, monitor = RetentionRules({RetentionClass.GOOD: 30}, None, 0.0), kept.clock.monitor()
+    sha256 = kept.add(RetentionClass.GOOD)
+    jumped = Mock(wraps=datetime)
+
+    def is_trusted():
+        jumped.now.return_value = datetime.now(UTC) + timedelta(days=40)
+        return ClockMonitor.is_trusted(monitor)
+
+    monkeypatch.setattr("api.record.storage.retention.datetime", jumped)
+    monkeypatch.setattr(monitor, "is_trusted", is_trusted)
+    kept.retention(rules, monitor).run()
+    assert kept.states() == {sha256: "kept"}
+
+
 @pytest.mark.parametrize(
     ("newest", "trusted"),
     [(None, True), (0.0, True), (14 * 86_400, True), (14 * 86_401, False), (-61.0, False)],
