@@ -12,8 +12,6 @@ from training.data.feature_cache import FeatureCache
 from training.data.run_data import DRY_RUN_PHOTOGRAPHS
 from training.dry_run import RunEstimate, StageEstimate
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 @pytest.mark.slow
 def test_it_says_what_a_run_will_take_and_leaves_nothing(tiny_experiment, tmp_path, capsys):

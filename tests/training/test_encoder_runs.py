@@ -20,7 +20,7 @@ from training.run.records import ENCODERS_FILE
 from training.schedule_control import ScheduleControl
 from training.trainer import Trainer
 
-pytestmark = [pytest.mark.usefixtures("tensorflow_devices"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 JOINT_ALONE = ("--stages.segment.steps", "0", "--stages.decision.steps", "0")
