@@ -111,8 +111,7 @@ async def read_filters(
     station: TextFilter = None,
     part_id: TextFilter = None,
     verdict: Annotated[
-        Verdict | None,
-        Query(description="`defect` is any class; `not_inspected`: only those kept for review"),
+        Verdict | None, Query(description="`defect` is any class; `not_inspected`: those kept for review")
     ] = None,
     label: TextFilter = None,
     since: Timestamp = None,
