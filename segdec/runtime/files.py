@@ -72,7 +72,7 @@ def remove_temporary_files(folder: Path, name: str | None = None) -> None:
     No other process may write in `folder`, which may be missing. With a `name`, only temporary folders of the
     target with this name.
     """
-    for path in folder.glob(f".*{DIGITS}*.tmp" if name is None else f".{glob.escape(name)}.{DIGITS}*.tmp"):
+    for path in folder.glob(".*.tmp" if name is None else f".{glob.escape(name)}.{DIGITS}*.tmp"):
         if _is_last_copy(path):
             continue
         if path.is_dir():

@@ -69,7 +69,6 @@ def test_existing_folder_comes_back_when_its_replacement_fails(tmp_path, where, 
 def test_temporary_files_of_killed_writers_are_removed(tmp_path, monkeypatch):
     (tmp_path / "kept.tmp").write_text("not ours")
     (tmp_path / ".hidden").write_text("not ours")
-    (tmp_path / ".camera.tmp").write_text("not ours")
     with monkeypatch.context() as patch:  # a killed process cleans nothing up
         patch.setattr(Path, "unlink", lambda *_, **__: None)
         patch.setattr(Path, "replace", lambda *_: None)
@@ -78,11 +77,11 @@ def test_temporary_files_of_killed_writers_are_removed(tmp_path, monkeypatch):
         write_bytes_atomic(tmp_path / "a.bin", b"")
         fill(tmp_path / "one", "")
         fill(tmp_path / "two", "")
-    assert len(list(tmp_path.iterdir())) == 6
+    assert len(list(tmp_path.iterdir())) == 5
     remove_temporary_files(tmp_path, "one")
     assert sorted(path.name[:5] for path in tmp_path.glob(".*.tmp") if path.is_dir()) == [".two."]
     remove_temporary_files(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"kept.tmp", ".hidden", ".camera.tmp"}
+    assert {path.name for path in tmp_path.iterdir()} == {"kept.tmp", ".hidden"}
     remove_temporary_files(tmp_path / "nowhere")
 
 
