@@ -6,9 +6,11 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
+import wrapt
 from filelock import FileLock
 
 from segdec.artifact import TrainingPhotographs
@@ -26,6 +28,14 @@ RECORD_VARIABLES = {"SEGDEC_RECORD_RESERVED_MB": "0.1", "SEGDEC_RECORD_FREE_SHAR
 os.environ.update(RECORD_VARIABLES)
 # As `import_openvino` does: tests import OpenVINO themselves, and its telemetry forks processes that hang.
 sys.modules.setdefault("openvino_telemetry", None)
+
+
+@wrapt.when_imported("tensorflow")
+def use_two_devices(tensorflow: ModuleType) -> None:
+    """Gives TensorFlow two logical CPU devices, which stand for two GPUs, before any test can start it."""
+    cpu = tensorflow.config.list_physical_devices("CPU")[0]
+    devices = [tensorflow.config.LogicalDeviceConfiguration()] * 2
+    tensorflow.config.set_logical_device_configuration(cpu, devices)
 
 
 def pytest_collection_finish() -> None:
@@ -89,7 +99,7 @@ def tiny_transformer(tiny_encoder) -> str:  # noqa: ARG001
 
 
 @pytest.fixture(scope="session")
-def tiny_encoder_weights(tmp_path_factory, tiny_encoder, tensorflow_devices) -> Path:  # noqa: ARG001
+def tiny_encoder_weights(tmp_path_factory, tiny_encoder) -> Path:  # noqa: ARG001
     """Weights file of the tiny encoder, as Keras writes one."""
     path = tmp_path_factory.mktemp("encoder") / "tiny.weights.h5"
     tiny.write_weights(path)
@@ -97,7 +107,7 @@ def tiny_encoder_weights(tmp_path_factory, tiny_encoder, tensorflow_devices) -> 
 
 
 @pytest.fixture(scope="session")
-def tiny_mobilenet(tmp_path_factory, tiny_encoder, tensorflow_devices) -> tuple[str, Path]:  # noqa: ARG001
+def tiny_mobilenet(tmp_path_factory, tiny_encoder) -> tuple[str, Path]:  # noqa: ARG001
     """Name and weights file of an encoder whose features differ for different surfaces."""
     path = tmp_path_factory.mktemp("encoder") / "mobilenet.weights.h5"
     tiny.write_weights(path, tiny.DEEPER)
@@ -106,16 +116,14 @@ def tiny_mobilenet(tmp_path_factory, tiny_encoder, tensorflow_devices) -> tuple[
 
 @pytest.fixture(scope="session")
 def tensorflow_devices() -> list[str]:
-    """Starts TensorFlow with two logical CPU devices, which stand for two GPUs."""
+    """Starts TensorFlow; returns the names of its two devices."""
     import tensorflow as tf
 
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     return [device.name for device in tf.config.list_logical_devices("CPU")]
 
 
 @pytest.fixture(scope="session")
-def tiny_network(tiny_config, tensorflow_devices):  # noqa: ARG001
+def tiny_network(tiny_config):
     """The tiny network with seeded weights and moving statistics that are not the initial ones."""
     import keras
 
@@ -146,7 +154,7 @@ def make_once(tmp_path_factory) -> Callable[[str, Callable[[Path], object]], Pat
 
 
 @pytest.fixture(scope="session")
-def tiny_artifact(request, make_once, tensorflow_devices, tiny_config) -> Path:  # noqa: ARG001
+def tiny_artifact(request, make_once, tiny_config) -> Path:
     """The tiny network as an artifact; the same folder for all workers."""
     from segdec.export.model_export import ModelCard, export_model
 
@@ -207,7 +215,7 @@ def tiny_experiment(tmp_path_factory, toy_root) -> Path:
 
 
 @pytest.fixture(scope="session")
-def finished_run(make_once, tiny_experiment, tensorflow_devices) -> Path:  # noqa: ARG001
+def finished_run(make_once, tiny_experiment) -> Path:
     """The tiny experiment, trained once for all workers; each worker has a copy of its own."""
     from training.experiment_file import load_experiment, save_experiment
     from training.trainer import Trainer

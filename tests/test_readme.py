@@ -62,7 +62,7 @@ RUN = (
 """Documented commands in an order in which each finds what it needs."""
 
 TINY = (
-    "--stages.segment.steps 2 --stages.decision.steps 2 --stages.joint.steps 1 "
+    "--stages.segment.steps 2 --stages.decision.steps 0 --stages.joint.steps 1 "
     "--input.height 32 --input.width 32 --network.feature-width 8"
 )
 COMPACT = "python -m training run training/experiments/folder_compact.toml"

@@ -23,6 +23,9 @@ MAX_HEAD_BYTES = 2**16
 MAX_DISCARDED_BYTES = 2**30
 """Maximum bytes that are read of the rest of a body after the answer of a connection that closes."""
 
+CONTINUE = b"HTTP/1.1 100 "
+"""Start of the message that asks for a body; the answer follows it."""
+
 MAX_PATH_CHARACTERS = 200
 """Maximum length of a path in the log. (The path of a rejected request may have any length.)"""
 
@@ -35,12 +38,24 @@ _idle_numbers = itertools.count()
 """Numbers connections in the order in which they become idle; the clock of the loop counts milliseconds."""
 
 
-class ClosingTransport:
-    """A connection on which `close` does something else."""
+class AnswerTransport:
+    """A connection on which the head of an answer waits for the first bytes of its body.
 
-    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+    If a service were killed between them, a proxy could not repeat the request on another replica. `close`
+    does something else.
+    """
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None], *, has_body: bool) -> None:
         self._transport = transport
+        self._head_is_next, self._head = has_body, b""
         self.close = close
+
+    def write(self, data: bytes) -> None:
+        if self._head_is_next and not data.startswith(CONTINUE):
+            self._head_is_next, self._head = False, data
+            return
+        self._transport.write(self._head + data)
+        self._head = b""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -179,7 +194,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._stop_timer()
         super().on_headers_complete()
         close = partial(self._close_after_body, self.cycle)
-        self.cycle.transport = ClosingTransport(self.transport, close)  # type: ignore[assignment]  # as below
+        has_body = self.cycle.scope["method"] != "HEAD"
+        self.cycle.transport = AnswerTransport(self.transport, close, has_body=has_body)  # type: ignore[assignment]  # as below
 
     def _close_after_body(self, cycle: RequestResponseCycle) -> None:
         """Closes the connection; while a body arrives, until its end or a limit only in one direction."""

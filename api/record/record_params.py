@@ -110,7 +110,9 @@ async def read_filters(
     tag: TagDep,
     station: TextFilter = None,
     part_id: TextFilter = None,
-    verdict: Annotated[Verdict | None, Query(description="`defect` is any class")] = None,
+    verdict: Annotated[
+        Verdict | None, Query(description="`defect` is any class; `not_inspected`: those kept for review")
+    ] = None,
     label: TextFilter = None,
     since: Timestamp = None,
     until: Timestamp = None,

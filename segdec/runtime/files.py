@@ -67,11 +67,14 @@ def atomic_folder(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 
 def remove_temporary_files(folder: Path, name: str | None = None) -> None:
-    """Removes the temporary files and folders of killed writers; no other process may write in `folder`.
+    """Removes the temporary files and folders of killed writers, but not the last copy of a replaced folder.
 
-    With a `name`, only temporary folders of the target with this name. `folder` may be missing.
+    No other process may write in `folder`, which may be missing. With a `name`, only temporary folders of the
+    target with this name.
     """
     for path in folder.glob(".*.tmp" if name is None else f".{glob.escape(name)}.{DIGITS}*.tmp"):
+        if _is_last_copy(path):
+            continue
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
@@ -143,14 +146,19 @@ def fsync_folder(folder: Path) -> None:
 def _remove_abandoned(parent: Path) -> None:
     """Removes the temporary folders that killed writers left, but not the last copy of a replaced folder."""
     for path in parent.glob(f".?*.{DIGITS}*.tmp"):
-        name = path.name.removesuffix(f"{REPLACED}.tmp")
-        if name != path.name and not path.with_name(name[1:-33]).exists():
+        if _is_last_copy(path):
             continue
         with suppress(OSError):  # its writer is running, or another process is removing it
             old = time.time() - path.stat().st_mtime > ABANDONED_S
             with folder_lock(path, wait=False) as locked:
                 if locked or old:
                     shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_last_copy(temporary: Path) -> bool:
+    """Returns whether it is the former content of a folder whose writer was killed while replacing it."""
+    name = temporary.name.removesuffix(f"{REPLACED}.tmp")
+    return name != temporary.name and not temporary.with_name(name[1:-33]).exists()
 
 
 def _beside(path: Path, kind: str = "") -> Path:

@@ -6,4 +6,5 @@ from collections.abc import Iterable
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
     """Returns the name in `known`, which must not be empty, that is most similar to `name`."""
-    return difflib.get_close_matches(name, list(known), n=1, cutoff=0.0)[0]
+    names = list(known)
+    return name if name in names else difflib.get_close_matches(name, names, n=1, cutoff=0.0)[0]

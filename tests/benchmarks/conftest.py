@@ -6,7 +6,7 @@ from benchmarks.untrained_models import TINY, export_untrained
 
 
 @pytest.fixture(scope="session")
-def quick_artifact(tensorflow_devices, tmp_path_factory) -> Path:  # noqa: ARG001
+def quick_artifact(tmp_path_factory) -> Path:
     """A tiny OpenVINO artifact, for fast starts."""
     folder = tmp_path_factory.mktemp("quick") / "model"
     export_untrained(TINY, folder, name="tiny", engines=["openvino"])

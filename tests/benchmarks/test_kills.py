@@ -114,7 +114,6 @@ def test_joint_trainings_without_a_model_are_counted(capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("tensorflow_devices")
 def test_nothing_is_lost_when_programs_are_killed(tmp_path, capsys, monkeypatch):
     pytest.importorskip("tensorflow")
     monkeypatch.setattr(joint_kills, "MINUTES", 0.05)  # a few steps

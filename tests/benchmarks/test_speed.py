@@ -12,8 +12,6 @@ from benchmarks.inference import artifact_inference, memory_cost, plain_conversi
 from benchmarks.inference.competitor import Competitor
 from segdec.config import NetworkConfig
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 TINY = NetworkConfig(
     segmentation_widths=((2,), (3,), (4,)), feature_width=5, feature_kernel=3, decision_widths=(2, 2, 2)
 )

@@ -245,7 +245,6 @@ def test_only_the_text_between_two_markers_is_replaced(tmp_path):
 # === Baselines ===
 
 
-@pytest.mark.usefixtures("tensorflow_devices")
 class TestMemoryBaseline:
     """On features that are made up."""
 
@@ -265,7 +264,6 @@ class TestMemoryBaseline:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("tensorflow_devices")
 def test_both_baselines_separate_a_bright_square(tmp_path, tiny_encoder, tiny_encoder_weights):
     from benchmarks.suite import head_baseline, memory_baseline
     from benchmarks.suite.features import load_encoder

@@ -35,7 +35,7 @@ def wide_config(tiny_config: ModelConfig) -> ModelConfig:
 
 
 @pytest.fixture(scope="session")
-def wide_network(wide_config: ModelConfig, tensorflow_devices: list[str]) -> Any:  # noqa: ARG001
+def wide_network(wide_config: ModelConfig) -> Any:
     """The wide network with seeded weights and moving statistics that are not the initial ones."""
     import keras
 

@@ -11,6 +11,7 @@ from contextlib import nullcontext
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from segdec.network.layers import ComputePolicy
 from tests import tiny_encoder
@@ -53,6 +54,12 @@ def make_experiment(encoder, weights):
     )
 
 
+def common_specs(batches):
+    """Specifications of the values of all batches, by name."""
+    specs = {name: [tf.type_spec_from_value(batch[name]) for batch in batches] for name in batches[0]}
+    return {name: first.most_specific_common_supertype(others) for name, (first, *others) in specs.items()}
+
+
 def train(strategy, encoder, weights):
     """The numbers that must not depend on the strategy, by name."""
     keras.config.set_floatx("float64")
@@ -69,9 +76,12 @@ def train(strategy, encoder, weights):
     for stage in STAGES if encoder == "none" else STAGES[-1:]:
         state.step.assign(0)
         step = build_step(strategy, state, stage, experiment)
-        for index, images in enumerate(SIZES if encoder == "none" else (8, 8)):
-            batch = make_batch(random, images, side, np.float64)
-            for name, value in step(split_over_replicas(strategy, batch)).items():
+        sizes = SIZES if encoder == "none" else (8, 8)
+        batches = [make_batch(random, images, side, np.float64) for images in sizes]
+        batches = [split_over_replicas(strategy, batch) for batch in batches]
+        step.get_concrete_function(common_specs(batches))  # one graph for all sizes: tracing is slow
+        for index, batch in enumerate(batches):
+            for name, value in step(batch).items():
                 if not name.startswith("replica_loss_"):  # there are as many as replicas
                     numbers[f"{stage.name}/{index}/{name}"] = value.numpy()
     for variable, shadow in zip(mutable_variables(network), state.ema.shadows, strict=True):

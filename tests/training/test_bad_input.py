@@ -12,8 +12,6 @@ from datasets.loading import load_dataset
 from segdec.images import write_png
 from training.__main__ import main
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 def run(experiment, root, folder, *flags):
     splits = ["--data.root", str(root), "--data.splits", str(root / "splits.txt")]

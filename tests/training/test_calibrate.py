@@ -28,8 +28,6 @@ from training.run.folder import RunFolder
 from training.run.lock import lock_folder
 from training.trainer import Trainer
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 @pytest.fixture
 def run(finished_run, tmp_path):

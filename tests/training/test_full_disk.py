@@ -6,8 +6,6 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 LARGEST_FILE = {"checkpoints": 100_000, "log.jsonl or events": 2_500, "weights": 600_000}
 """Bytes that stop the writing of what is named, and of nothing before it."""
 

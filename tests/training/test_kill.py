@@ -12,8 +12,6 @@ pytest.importorskip("tensorflow")
 from training.run.checkpoint_folder import CheckpointFolder
 from training.run.folder import RunFolder
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 LENGTHS = {"segment": 12, "decision": 10, "joint": 8}
 FLAGS = [word for stage, steps in LENGTHS.items() for word in (f"--stages.{stage}.steps", str(steps))]
 KILLS = [

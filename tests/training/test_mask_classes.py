@@ -32,8 +32,6 @@ from training.metrics.regions import (
 from training.metrics.storage import load_evaluation
 from training.trainer import Trainer
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 PLAIN = TargetConfig(dilation_px=1)
 
 

@@ -29,8 +29,6 @@ from training.memory_building import BORDER, USUAL_LOG_ODDS, build_memory, choos
 from training.photograph_limits import choose_limits, measure_with
 from training.trainer import Trainer
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 def test_the_coreset_takes_the_farthest_patch_each_time():
     """On a line: from 0 the farthest is 10, then 4 (4 from 0), then 7."""

@@ -15,8 +15,6 @@ from training.run.records import UNTRAINED_DECISION
 from training.run.run_log import read_log
 from training.trainer import Trainer
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 class Leaping(ScheduleControl):
     """Goes two places with each step, so that stages take half their steps."""

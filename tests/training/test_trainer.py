@@ -18,8 +18,6 @@ from training.run.folder import RunFolder
 from training.run.run_log import read_log
 from training.trainer import Trainer
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 def load(experiment, tmp_path, *flags):
     return load_experiment(experiment, ["--runs", str(tmp_path), *flags])

@@ -28,6 +28,8 @@ from training.worker.service_connection import ServiceConnection, ServiceError
 CLIENTS = 3
 UNLABELLED = 25
 """Photographs for which a model proposes labels while the database fails."""
+PAUSE_S = 0.05
+"""Between two requests of a client, which would keep the service busy otherwise."""
 FLAGS = ("--local-role", "engineer")
 
 
@@ -57,9 +59,9 @@ class Sender:
         with httpx.Client(timeout=20) as http:
             for number in itertools.count():
                 data = encode_png(pixels.integers(0, 256, (32, 48, 1), np.uint8))
-                while not self.ended.is_set() and not self._add(http, f"{client}-{number}", data):
-                    self.ended.wait(0.02)
-                if self.ended.is_set():
+                while not self._add(http, f"{client}-{number}", data) and not self.ended.wait(PAUSE_S):
+                    pass
+                if self.ended.wait(PAUSE_S):
                     return
 
     def _add(self, http, name, data):
@@ -170,7 +172,7 @@ class Trainer:
 
     def _train(self):
         for number in itertools.count():
-            if self._ended.is_set():
+            if self._ended.wait(PAUSE_S):
                 return
             chunk = str(number).encode()
             digest = hashlib.sha256(chunk).hexdigest()

@@ -1,5 +1,6 @@
 """What only a real server and a socket can show: bodies and heads that lie, stall or break off."""
 
+import asyncio
 import http.client
 import json
 import socket
@@ -16,6 +17,7 @@ import pytest
 from fastapi import FastAPI
 
 from api.app import create_app
+from api.listener.http_protocol import BoundedHttpProtocol
 from api.settings import Settings
 from tests.api.conftest import PROBLEM, StubPredictor
 from tests.api.live_server import served
@@ -51,12 +53,16 @@ class Wire:
     def send(self, *data: bytes) -> None:
         self._socket.sendall(b"".join(data))
 
-    def response(self) -> WireResponse:
+    def head(self) -> tuple[int, dict[str, str]]:
         status = int(self._file.readline().split()[1])
         headers = {}
         while line := self._file.readline().strip().decode():
             name, _, value = line.partition(": ")
             headers[name.lower()] = value
+        return status, headers
+
+    def response(self) -> WireResponse:
+        status, headers = self.head()
         return WireResponse(status, headers, self._file.read(int(headers["content-length"])))
 
     def ended(self) -> bool:
@@ -104,6 +110,36 @@ def wire(address: tuple[str, int]) -> Iterator[Wire]:
     """A connection to that server."""
     with closing(Wire(address)) as wire:
         yield wire
+
+
+class RecordedTransport:
+    """A connection that notes what is written at once."""
+
+    def __init__(self, transport: asyncio.Transport, written: list[bytes]) -> None:
+        self._transport, self._written = transport, written
+
+    def write(self, data: bytes) -> None:
+        self._written.append(data)
+        self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+def test_head_and_body_are_written_at_once(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service killed between them would leave an answer that a proxy cannot get from another replica."""
+    written: list[bytes] = []
+    made = BoundedHttpProtocol.connection_made
+    record = lambda protocol, transport: made(protocol, RecordedTransport(transport, written))  # noqa: E731
+    monkeypatch.setattr(BoundedHttpProtocol, "connection_made", record)
+    wire = connect()
+    for _ in range(2):
+        wire.send(LIVE)
+        content = wire.response().content
+        assert content and written.pop().endswith(content) and not written
+    wire.send(LIVE.replace(b"GET", b"HEAD"), LIVE)
+    assert wire.head()[0] == 200
+    assert wire.response().status == 200
 
 
 def length(count: int) -> bytes:

@@ -24,6 +24,7 @@ from segdec.artifact import write_artifact
 from segdec.training_schemas import LeasedJob
 from tests.api.conftest import StubPredictor
 from tests.api.data_sets.filled_data_set import CLASSES, NOW, FilledDataSet, mask_of
+from tests.api.training.training_service import TrainingService
 from tests.segdec.artifact.test_artifact import build
 
 WORKER = Worker("gpu-1", "key of gpu-1", __version__, {"gpus": "1"})
@@ -134,3 +135,11 @@ def models(tmp_path, make_model, monkeypatch):
     replace_networks(monkeypatch)
     shutil.copytree(make_model("parts", "1"), tmp_path / "models" / "parts" / "1")
     return tmp_path / "models"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A service with a data set that all tests of a module share."""
+    with TrainingService(tmp_path_factory.mktemp("record")) as client:
+        client.data_set = client.fill()
+        yield client

@@ -13,7 +13,7 @@ from segdec.errors import ServiceError
 from segdec.images import decode_image, encode_png
 from segdec.training_schemas import SentFile, WorkerIdentity
 from tests.api.conftest import problem
-from tests.api.training.training_service import JOBS, TRAIN_KEY, TrainingService
+from tests.api.training.training_service import JOBS, TRAIN_KEY
 from training.worker.data_folder import fetch_data
 from training.worker.file_sets import download_files, upload_files
 from training.worker.service_connection import LeaseLostError, is_temporary
@@ -23,14 +23,6 @@ IDENTITY = WorkerIdentity(name="gpu-1", version=__version__, machine={"gpus": "1
 KEY = {"X-API-Key": TRAIN_KEY}
 PANEL = encode_png(np.zeros((2, 2), np.uint8))
 HUGE_PANEL = PANEL[:16] + struct.pack(">II", 100_000, 100_000) + PANEL[24:]
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory):
-    """A service that all tests of this module share."""
-    with TrainingService(tmp_path_factory.mktemp("record")) as client:
-        client.data_set = client.fill()
-        yield client
 
 
 @pytest.fixture

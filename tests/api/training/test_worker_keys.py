@@ -15,21 +15,13 @@ from segdec.images import encode_png
 from segdec.training_schemas import SentFile, WorkerIdentity
 from tests.api.record.databases import both_databases
 from tests.api.training.conftest import WORKER
-from tests.api.training.training_service import OTHER_KEY, TRAIN_KEY, TrainingService
+from tests.api.training.training_service import OTHER_KEY, TRAIN_KEY
 from training.worker.service_connection import LeaseLostError
 
 WEIGHTS = b"weights of a training"
 DIGEST = hashlib.sha256(WEIGHTS).hexdigest()
 PANEL = encode_png(np.zeros((2, 2), np.uint8))
 FILES = [SentFile(path="runs/a", chunks=[DIGEST])]
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory):
-    """A service that the tests of this module share."""
-    with TrainingService(tmp_path_factory.mktemp("record")) as client:
-        client.data_set = client.fill()
-        yield client
 
 
 @pytest.fixture

@@ -67,7 +67,6 @@ def test_shards_are_alike_and_always_the_same(heavy_root, tmp_path):
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
 
 
-@pytest.mark.usefixtures("tensorflow_devices")
 def test_tensorflow_reads_the_shards_too(folder_root, tmp_path):
     import tensorflow as tf
 

@@ -246,11 +246,7 @@ def test_checkpoint_that_names_its_own_saver_is_rejected(artifact_copy: Path, ma
 
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", ["jim2019", "comind2021"])
-def test_exports_of_published_presets_pass_the_check(
-    preset: str,
-    tensorflow_devices: list[str],  # noqa: ARG001
-    tmp_path: Path,
-) -> None:
+def test_exports_of_published_presets_pass_the_check(preset: str, tmp_path: Path) -> None:
     """With the finest mask, which uses the most operation types, and with Fourier transforms."""
     from segdec.engines import ENGINES
     from segdec.engines.tensorflow import NetworkEngine
@@ -271,10 +267,7 @@ def test_exports_of_published_presets_pass_the_check(
 @pytest.mark.slow
 @pytest.mark.parametrize("encoder", sorted(ENCODERS.keys() - {"mobilenet", "efficientnet_lite0"}))
 def test_exports_of_all_encoders_pass_the_check_and_equal_the_network(
-    encoder: str,
-    tensorflow_devices: list[str],  # noqa: ARG001
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Depthwise convolutions, those with a bias, in groups, dense layers; at sides that need padding.
 
@@ -310,10 +303,7 @@ def test_exports_of_all_encoders_pass_the_check_and_equal_the_network(
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["tensorflow-bfloat16", "openvino-int8"])
 def test_exports_with_reduced_precision_pass_the_check(
-    engine: str,
-    tiny_encoder: str,
-    tensorflow_devices: list[str],  # noqa: ARG001
-    tmp_path: Path,
+    engine: str, tiny_encoder: str, tmp_path: Path
 ) -> None:
     from segdec.engines import ENGINES
     from segdec.export.model_export import write_engine

@@ -38,7 +38,6 @@ def test_configuration_of_another_network_is_rejected(tiny_network, tiny_config,
         export(tiny_network, tmp_path / "model", tiny_config.model_copy(update={"network": other}))
 
 
-@pytest.mark.usefixtures("tensorflow_devices")
 def test_full_precision_restores_the_setting() -> None:
     from tensorflow.config import experimental
 

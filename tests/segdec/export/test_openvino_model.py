@@ -18,8 +18,6 @@ from segdec.export.model_export import write_engine
 from segdec.network.network import build_network
 from tests.marks import slow_case
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 SMALL: dict[str, Any] = {"segmentation_widths": ((4,), (4,), (4,)), "feature_width": 8, "feature_kernel": 5}
 POOLED = 2
 """Means in the decision network, of its features and of the mask."""

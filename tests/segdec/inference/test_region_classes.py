@@ -106,7 +106,7 @@ def network_config(**changes: object) -> NetworkConfig:
     )
 
 
-def test_decision_uses_the_highest_score_of_all_masks(tensorflow_devices: list[str]) -> None:  # noqa: ARG001
+def test_decision_uses_the_highest_score_of_all_masks() -> None:
     from segdec.network.network import build_network
 
     network = build_network(network_config())
@@ -119,7 +119,7 @@ def test_decision_uses_the_highest_score_of_all_masks(tensorflow_devices: list[s
 
 
 @pytest.mark.slow
-def test_an_exported_model_has_one_mask_per_class(tensorflow_devices: list[str], tmp_path: Path) -> None:  # noqa: ARG001
+def test_an_exported_model_has_one_mask_per_class(tmp_path: Path) -> None:
     pytest.importorskip("openvino")
     from segdec.engines import ENGINES
     from segdec.export.model_export import write_engine

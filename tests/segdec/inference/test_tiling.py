@@ -150,7 +150,7 @@ class EagerEngine:
 
 
 @pytest.mark.parametrize("stride", [slow_case(8), 4])
-def test_tiles_answer_as_the_photograph_in_one_piece(stride, tensorflow_devices):  # noqa: ARG001
+def test_tiles_answer_as_the_photograph_in_one_piece(stride):
     """Batch normalisation: equal up to the photograph's borders, though no side is a multiple of the step."""
     tiled, engine = model(160, 168, mask_stride=stride), EagerEngine(mask_stride=stride)
     native = tiled.model_copy(update={"input": InputConfig()})
@@ -162,7 +162,7 @@ def test_tiles_answer_as_the_photograph_in_one_piece(stride, tensorflow_devices)
 
 
 @pytest.mark.parametrize("normalization", ["instance", slow_case("feature")])
-def test_no_visible_edge_between_different_tiles(normalization, tensorflow_devices):  # noqa: ARG001
+def test_no_visible_edge_between_different_tiles(normalization):
     """Statistics of a tile: its logits differ from its neighbour's, yet do not jump to them."""
     engine = EagerEngine(normalization=normalization)
     light = np.linspace(0, 100, 584)[:, None]

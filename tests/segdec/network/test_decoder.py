@@ -9,8 +9,6 @@ tf = pytest.importorskip("tensorflow")
 
 from segdec.network.network import build_network, build_segmentation  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 TINY = {
     "segmentation_widths": ((4,), (4,), (4,)),
     "feature_width": 6,
@@ -22,7 +20,7 @@ IMAGES = np.random.default_rng(0).uniform(0, 255, (2, 16, 24, 1)).astype(np.floa
 
 
 @pytest.fixture(scope="module", params=[4, 1])
-def network(request, tensorflow_devices):  # noqa: ARG001
+def network(request):
     """An untrained network of each stride; tests leave it as it is."""
     return build_network(NetworkConfig(**TINY, mask_stride=request.param))
 

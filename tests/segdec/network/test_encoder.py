@@ -17,7 +17,7 @@ from segdec.network.encoder import EncoderInput, build_encoder  # noqa: E402
 from segdec.network.layers import ReplicaBatchNormalization, all_layers  # noqa: E402
 from segdec.network.vision_transformer import SelfAttention  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices", "tiny_encoder")
+pytestmark = pytest.mark.usefixtures("tiny_encoder")
 
 ROWS = ["tiny", *map(slow_case, ENCODERS)]
 

@@ -12,8 +12,6 @@ from segdec.network.network import build_network
 from tests.marks import slow_case
 from tests.segdec.network.trained_encoder import build_trained, check_served_layers
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 SMALL = {"segmentation_widths": ((4,), (4,), (4,)), "feature_width": 8, "feature_kernel": 5}
 
 

@@ -9,8 +9,6 @@ from segdec.network import fourier_convolution
 from segdec.network.fourier import kernel_spectra
 from segdec.network.fourier_convolution import FourierConv2D, fourier_transforms
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 RANDOM = np.random.default_rng(7)
 
 

@@ -17,8 +17,6 @@ from segdec.network.layers import (  # noqa: E402
     normalization,
 )
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 def test_feature_normalization_by_hand():
     # Channel values 1 3 5 7: mean 4, unbiased variance (9 + 1 + 1 + 9) / 3 = 20/3, std 2.581989,

@@ -10,8 +10,6 @@ from segdec.network.layers import ComputePolicy  # noqa: E402
 from segdec.network.network import build_decision, build_network  # noqa: E402
 from tests.marks import slow_case  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 TINY = {
     "segmentation_widths": ((4,), (4,), (4,)),
     "feature_width": 6,

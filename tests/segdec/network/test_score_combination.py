@@ -14,8 +14,6 @@ from segdec.network.network import build_network
 from segdec.network.score_combination import Evidence, ScoreCombination
 from tests.segdec.network.trained_encoder import HEAD
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 @pytest.mark.parametrize("decided", [[1.0, 4], [3, 7, -2]])
 def test_the_evidence_is_the_log_odds_and_the_highest_logits(decided):

@@ -15,8 +15,6 @@ from tests.tiny_encoder import load_encoder
 
 ENGINES = ("openvino", "tensorflow", "tensorflow-bfloat16", "openvino-int8")
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 def test_distance_to_the_nearest_patch():
     random = np.random.default_rng(0)

@@ -9,8 +9,6 @@ keras = pytest.importorskip("keras")
 
 from segdec.network.vision_transformer import PositionEmbedding, build_vision_transformer  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 def test_maps_have_their_strides():
     """At a size that is not square and not divisible by 14."""

@@ -145,6 +145,8 @@ def test_folder_whose_replacement_was_killed_stays_until_it_is_written_again(tmp
     fill(tmp_path / "other", "")
     with pytest.raises(KeyboardInterrupt):
         fill(tmp_path / "model", "again", failing=True)
+    for name in (None, "model"):
+        remove_temporary_files(tmp_path, name)
     (kept,) = tmp_path.glob(".*")
     assert (kept / "a.txt").read_text() == "before"
     fill(tmp_path / "model", "again")

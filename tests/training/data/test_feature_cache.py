@@ -19,8 +19,6 @@ from training.data.reading_pool import ReadingPool  # noqa: E402
 from training.data.run_data import load_run_data  # noqa: E402
 from training.optimization.pretrained import build_initial_network, load_pretrained  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 BATCH = 4
 
 

@@ -15,8 +15,6 @@ from training.data.input_pipeline import InputPipeline, InputShard
 from training.data.reading_pool import ReadingPool
 from training.data.run_data import load_run_data
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 BATCH = 8
 SOME = AugmentationConfig(
     rotate=True, shift=0.1, scale=0.2, brightness=0.1, noise=0.02, blur_px=1.0, synthetic=0.5, transplant=0.5

@@ -20,7 +20,6 @@ from training.trainer import Trainer
 
 LEFT_HALF = InputConfig(regions_of_interest=(((0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0)),))
 FLAGS = ["--input.regions-of-interest", "[[[0, 0], [0.5, 0], [0.5, 1], [0, 1]]]"]
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 
 def half(side=16):

@@ -26,8 +26,6 @@ from training.data.run_data import item_reader, list_split_items, load_run_data
 from training.experiment_file import load_experiment
 from training.run.folder import RunFolder
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 @pytest.fixture(scope="module")
 def packed(toy_root):

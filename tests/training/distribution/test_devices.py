@@ -74,3 +74,8 @@ def test_the_most_gpus_that_divide_a_batch(batch_size, devices_of_it):
 def test_a_machine_without_gpus_has_one_replica(monkeypatch):
     monkeypatch.setattr(tf.config, "get_visible_devices", lambda _kind: [])
     assert (devices.count_replicas(), devices.dividing_devices(8)) == (1, None)
+
+
+def test_tests_have_two_devices_in_any_order():
+    """Two logical devices must be set before TensorFlow starts, whichever test starts it."""
+    assert len(tf.config.list_logical_devices("CPU")) == 2

@@ -16,8 +16,6 @@ pytest.importorskip("tensorflow")
 from training.run.meter import Meter
 from training.trainer import Trainer
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 @pytest.mark.slow
 def test_an_interrupted_run_ends_as_the_uninterrupted_one(

@@ -9,8 +9,6 @@ tf = pytest.importorskip("tensorflow")
 
 from training.distribution.strategies import choose_strategy, describe_strategy, divisible_batch_size  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 @pytest.mark.parametrize(
     ("name", "devices", "taken"),

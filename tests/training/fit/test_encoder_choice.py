@@ -53,7 +53,6 @@ def test_a_limit_that_none_keeps_is_an_error(limit, problem):
         choose_encoder(list(TIMES), limit, TIMES.__getitem__)
 
 
-@pytest.mark.usefixtures("tensorflow_devices")
 def test_the_exported_network_is_measured(tiny_config):
     from training.fit.forward_time import measure_serving
 
@@ -175,7 +174,6 @@ def choose(profiled_of, monkeypatch, tmp_path):
 ALL = ["mobilenet", "efficientnet_lite0", "resnet50"]
 
 
-@pytest.mark.usefixtures("tensorflow_devices")
 @pytest.mark.parametrize(
     ("given", "encoder", "measured", "trained"),
     [
@@ -197,7 +195,6 @@ def test_present_encoders_are_compared(choose, capsys, given, encoder, measured,
     assert ("--max-ms" in printed) == ("max_ms" in given)
 
 
-@pytest.mark.usefixtures("tensorflow_devices")
 @pytest.mark.parametrize(
     ("given", "encoder", "measured", "needed"),
     [
@@ -217,7 +214,7 @@ def test_without_time_or_defects_it_is_the_first_one(choose, given, encoder, mea
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("tensorflow_devices", "tiny_transformer")
+@pytest.mark.usefixtures("tiny_transformer")
 def test_encoders_are_compared_by_training_heads(toy_root, tmp_path, monkeypatch, capsys):
     """With two transformers of two blocks, two steps each; nothing but the checks of the files is left."""
     from training.fit import command, encoder_comparison, experiment_choice

@@ -114,7 +114,6 @@ def test_few_steps_are_reported_with_a_time_limit_for_enough(taken, expected):
 @pytest.mark.parametrize(
     ("flags", "minutes"), [([], 10.0), (["--all-steps"], 720.0), (["--all-steps", "--minutes", "60"], 60.0)]
 )
-@pytest.mark.usefixtures("tensorflow_devices")
 def test_the_default_time_limit(monkeypatch, flags, minutes):
     from training.fit import command
 
@@ -187,7 +186,6 @@ def test_without_a_checkpoint_a_resumed_command_starts_and_interrupted_exports_t
     assert load_experiment(tmp_path / "runs" / "toy.toml").stages.joint.steps > 0  # to be run to its end
 
 
-@pytest.mark.usefixtures("tensorflow_devices")
 def test_interrupted_after_training_it_says_what_makes_the_model(capsys, tmp_path):
     from training.fit.command import _with_trained_model
 
@@ -200,7 +198,6 @@ def test_interrupted_after_training_it_says_what_makes_the_model(capsys, tmp_pat
     assert f"  python -m training export {tmp_path}/toy '{tmp_path}/my model' --overwrite\n" in printed
 
 
-@pytest.mark.usefixtures("tensorflow_devices")
 def test_interrupted_before_it_has_learnt_anything_there_is_no_model(monkeypatch, capsys, toy_root, tmp_path):
     from training.fit import command
 
@@ -216,7 +213,6 @@ def test_interrupted_before_it_has_learnt_anything_there_is_no_model(monkeypatch
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.usefixtures("tensorflow_devices")
 def test_classes_of_which_none_trains_become_one(profiled_of):
     from training.fit.command import _split
 
@@ -234,7 +230,6 @@ def test_classes_of_which_none_trains_become_one(profiled_of):
     assert not profiled.profile.merged
 
 
-@pytest.mark.usefixtures("tensorflow_devices")
 def test_photographs_without_a_line_in_the_split_file_are_ignored(toy_root, tmp_path):
     from training.fit.command import FitOptions, _profile, _split
 
@@ -251,7 +246,6 @@ def test_photographs_without_a_line_in_the_split_file_are_ignored(toy_root, tmp_
     assert min(split.good[1], split.defective[1]) > 0
 
 
-@pytest.mark.usefixtures("tensorflow_devices")
 @pytest.mark.parametrize(
     ("present", "encoder"),
     [
@@ -279,7 +273,6 @@ def test_an_encoder_whose_weights_are_present_is_not_downloaded(monkeypatch, tmp
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("tensorflow_devices")
 def test_the_weights_of_an_encoder_are_loaded_once(
     monkeypatch, toy_root, tmp_path, tiny_encoder, tiny_encoder_weights
 ):
@@ -307,7 +300,6 @@ def test_the_weights_of_an_encoder_are_loaded_once(
     assert (asked, len(read)) == ([tiny_encoder] * 3, 1)
 
 
-@pytest.mark.usefixtures("tensorflow_devices")
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -327,7 +319,6 @@ def test_a_given_encoder_is_used_or_it_is_an_error(tmp_path, options, problem):
         _find_resources(FitOptions(root=tmp_path, **options), load_pretrained)
 
 
-@pytest.mark.usefixtures("tensorflow_devices")
 def test_without_weights_it_says_what_that_costs_and_how_to_get_them(tmp_path):
     from training.fit import command
 
@@ -353,7 +344,6 @@ def check_refused(capsys, tmp_path, root, *flags, word):
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.usefixtures("tensorflow_devices")
 class TestBadInput:
     """Each an error of one line, before anything is written."""
 

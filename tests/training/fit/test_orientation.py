@@ -14,8 +14,6 @@ pytest.importorskip("tensorflow")
 from training.fit.orientation import detect_orientation
 from training.optimization.pretrained import load_each_once
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 @pytest.fixture(scope="module")
 def load_weights():

@@ -17,8 +17,6 @@ from training.optimization.objective import stage_losses  # noqa: E402
 from training.optimization.pretrained import build_initial_network, load_pretrained, mutable_variables  # noqa: E402
 from training.stages import STAGES  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 SIDE = 32
 
 

@@ -19,8 +19,6 @@ from training.optimization.flops import (  # noqa: E402
 )
 from training.stages import STAGES  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 SEGMENTATION = 2 * (
     32 * 16 * 2 * 25 * 1  # 1/1: 1 → 2 channels, 5 × 5
     + 16 * 8 * 3 * 25 * 2  # 1/2: 2 → 3

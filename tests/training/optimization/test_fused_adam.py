@@ -8,8 +8,6 @@ tf = pytest.importorskip("tensorflow")
 
 from training.optimization.fused_adam import FusedAdam  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 START = {"kernel": [[1.0, -2.0], [0.5, 3.0]], "bias": [0.1, 0.0]}
 RATE, STEPS = 2.0**-7, 5  # a rate that float32 holds
 

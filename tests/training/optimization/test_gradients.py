@@ -10,8 +10,6 @@ from tests.training.optimization.single_stage import Training, make_batches, sta
 from training.distribution.strategies import choose_strategy  # noqa: E402
 from training.optimization.gradients import clip, replica_gradients, sum_over_replicas  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 def test_clipping_by_hand():
     """Gradients 3 and 4 have norm 5; clipped to 1 they are 0.6 and 0.8."""

@@ -10,8 +10,6 @@ pytest.importorskip("tensorflow")
 from training.optimization.numerics import compute_policy
 from training.optimization.pretrained import build_initial_network
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 TINY = {"segmentation_widths": ((4,), (4,), (4,)), "feature_width": 8, "decision_widths": (4, 4, 4)}
 STAGES = {"joint": {"steps": 1}}
 

@@ -8,8 +8,6 @@ tf = pytest.importorskip("tensorflow")
 from training.data.synthetic_source import ANY_DEFECT  # noqa: E402
 from training.optimization.losses import decision_loss, dice_loss, segmentation_loss  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 LN3 = float(np.log(3))  # a logit whose sigmoid is 3/4
 ALL_TERMS = LossConfig(focal_gamma=1.5, dice_weight=0.7)
 """Every term of the loss."""

@@ -8,8 +8,6 @@ pytest.importorskip("tensorflow")
 from training.optimization.numerics import compute_dtype, emulates_bfloat16
 from training.trainer import Trainer
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 @pytest.fixture(params=["fpu avx2", "fpu avx512f avx512_bf16"], ids=["without bfloat16", "with bfloat16"])
 def has_bfloat16(request, tmp_path, monkeypatch):

@@ -14,8 +14,6 @@ from training.optimization.losses import segmentation_loss  # noqa: E402
 from training.optimization.objective import stage_losses  # noqa: E402
 from training.stages import STAGES  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 JOINT = STAGES[-1]
 SIDE, IMAGES = 16, 3
 

@@ -27,8 +27,6 @@ from training.optimization.pretrained import build_initial_network, load_each_on
 
 ROOT = Path(__file__).parents[3]
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 @pytest.fixture
 def configure(tiny_encoder):

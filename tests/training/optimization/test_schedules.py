@@ -9,8 +9,6 @@ tf = pytest.importorskip("tensorflow")
 
 from training.optimization.schedules import build_optimizer, build_schedule  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 def rates(schedule, steps, at):
     config = StageConfig(steps=steps, learning_rate=0.1, schedule=schedule)

@@ -11,8 +11,6 @@ from training.distribution.strategies import choose_strategy  # noqa: E402
 from training.optimization.ema import WeightEMA  # noqa: E402
 from training.optimization.loss_scale import LossScale  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 def of_all_replicas(losses):
     """The losses without those of single replicas."""

@@ -20,8 +20,6 @@ from segdec.network.efficientnet_lite import build_efficientnet_lite  # noqa: E4
 from training.optimization import torch_weights  # noqa: E402
 from training.optimization.pretrained import available_weights, load_pretrained  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 NAME = "efficientnet_lite0"
 
 

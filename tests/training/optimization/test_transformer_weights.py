@@ -19,8 +19,6 @@ keras = pytest.importorskip("keras")
 from training.optimization.pretrained import build_initial_network, load_pretrained  # noqa: E402
 from training.optimization.transformer_weights import state_dict_shapes  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 HEADS = 2
 ARGUMENTS = {"width": 32, "depth": 3, "heads": HEADS, "grid": 5}
 

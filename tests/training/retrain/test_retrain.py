@@ -25,8 +25,6 @@ from training.run.folder import RunFolder
 from training.run.run_log import read_log
 from training.trainer import Trainer
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 @pytest.fixture
 def run(finished_run, tmp_path):

@@ -16,11 +16,9 @@ from training.optimization.ema import WeightEMA
 from training.optimization.train_state import TrainState
 from training.run.checkpoints import RunState
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 
 @pytest.fixture(scope="module")
-def parts(tiny_config, tensorflow_devices):  # noqa: ARG001
+def parts(tiny_config):
     """What a state saves: what training changes, and the validated network."""
     network, validated = build_network(tiny_config.network), build_network(tiny_config.network)
     optimizer = keras.optimizers.Adam()

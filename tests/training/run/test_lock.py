@@ -16,8 +16,6 @@ from training.data.run_data import load_run_data
 from training.experiment_file import load_experiment
 from training.run.folder import RunFolder
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
 HOLD = "import sys; from training.run.lock import lock_folder; from pathlib import Path; \
 lock = lock_folder(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
 

@@ -14,7 +14,7 @@ pytest.importorskip("tensorflow")
 
 from training.trainer import Trainer
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices", "fresh_tracker")
+pytestmark = pytest.mark.usefixtures("fresh_tracker")
 
 
 @pytest.fixture

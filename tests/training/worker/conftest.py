@@ -22,7 +22,7 @@ def stub_command(job, artifact, steps=10, fault=""):
 
 
 @pytest.fixture(scope="session")
-def trained_model(request, make_once, tensorflow_devices, tiny_config):  # noqa: ARG001
+def trained_model(request, make_once, tiny_config):
     """The tiny network as version 1 of `brackets`."""
     from segdec.export.model_export import ModelCard, export_model
 
