@@ -133,7 +133,7 @@ def find_job(connection: Connection, job_id: int) -> RowMapping:
     """Returns the row of a job, without its picture; raises a RequestError, 404, if it does not exist."""
     row = connection.execute(select(*COLUMNS).where(table.id == job_id)).mappings().first()
     if row is None:
-        detail = f"There is no training job {job_id}. See GET /v1/training/jobs."
+        detail = f"There is no training job {job_id}. It was deleted, or the number is wrong."
         raise RequestError(404, "job_not_found", detail)
     return row
 

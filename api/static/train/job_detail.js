@@ -2,6 +2,7 @@
 
 import { confirm } from "../shared/confirmation.js";
 import { byId, createElement, setText } from "../shared/dom.js";
+import { isMissing, showMissing } from "../shared/empty_state.js";
 import { formatDecimals, formatNumber, translate } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
 import { saveFile } from "../shared/save_file.js";
@@ -25,9 +26,11 @@ export class JobDetail {
     byId("embedded").addEventListener("toggle", () => this.#embedReport());
   }
 
-  /** Fetches what has changed; returns whether the training has ended. */
+  /** Fetches what has changed; returns whether the training has ended or does not exist. */
   async refresh() {
-    const job = await this.requests.job(this.id);
+    const job = await this.requests.job(this.id).catch(showProblem);
+    if (!job) return true;
+    byId("detail").hidden = false;
     this.#showState(job);
     this.#showOutcome(job);
     await this.#readEvents();
@@ -181,6 +184,11 @@ export class JobDetail {
     event.preventDefault();
     this.run(async () => saveFile(await this.requests.report(this.id), `training-${this.id}-report.html`));
   }
+}
+
+function showProblem(error) {
+  if (!isMissing(error)) throw error;
+  showMissing(translate("This training does not exist"), translate("All trainings"), "train");
 }
 
 function dataSetLink({ data_set: id, data_set_name: name, data_set_version: version }) {
