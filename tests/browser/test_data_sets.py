@@ -114,13 +114,20 @@ def test_single_photographs_are_added_without_labels_and_failures_are_named(visi
     page = user.open(f"datasets?id={number}")
     expect(page.locator("#summary")).to_have_text("No photographs.")
     good = encode_png(part_image(90))
-    user.drop(("a.png", good), ("b.png", encode_png(part_image(91))), ("c.png", b"none"), ("d.txt", b"text"))
+    user.drop(
+        ("a.png", good),
+        ("b.png", encode_png(part_image(91))),
+        ("c.png", b"none"),
+        ("d.txt", b"text"),
+        ("e.png", b""),
+    )
     problems = page.locator("#upload-problems")
     expect(problems).to_contain_text("d.txt is not a photograph and was not sent.")
-    expect(problems).to_contain_text("c.png: ")
+    expect(problems).to_contain_text("e.png is empty and was not sent.")
+    expect(problems).to_contain_text("c.png: The file is not an image of a known type")
     expect(page.locator("#summary")).to_have_text("2 photographs shown")
     user.drop(("again.png", good), (f"{SCRIPT}.png", encode_png(part_image(92))))
-    expect(problems).to_have_text("1 photographs were in the data set already.")
+    expect(problems).to_have_text("1 photograph was in the data set already.")
     check_accessibility(page)
     expect(page.locator("#summary")).to_have_text("3 photographs shown")
     assert photographs(service, number) == {"a": None, "b": None, SCRIPT: None}
@@ -242,9 +249,7 @@ def test_change_by_another_person_is_said_and_not_overwritten(visit, service, fi
     httpx.put(path, json={"label": "dent", "based_on": None}).raise_for_status()
     page.locator("#select-all").check()
     page.locator("#actions").get_by_role("button", name="Good").click()
-    expect(page.locator("#problem")).to_contain_text(
-        "1 of 6 photographs were not changed: The latest annotation"
-    )
+    expect(page.locator("#problem")).to_contain_text("1 of 6 photographs not changed: The latest annotation")
     labels = photographs(service, filled)
     assert labels.pop("line/0") == "dent" and set(labels.values()) == {"good"}
 

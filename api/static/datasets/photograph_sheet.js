@@ -179,7 +179,8 @@ export class PhotographSheet {
   }
 
   #describeFailure(problem, failed, all) {
-    return new Error(translate("{failed} of {all} photographs were not changed: {problem}", { failed, all, problem: problem.message }));
+    const values = { failed, problem: problem.message };
+    return new Error(translateCount(all, "{failed} of {count} photograph not changed: {problem}", "{failed} of {count} photographs not changed: {problem}", values));
   }
 
   #replace(photograph) {

@@ -3,7 +3,7 @@
 import { confirm } from "../shared/confirmation.js";
 import { byId, createElement, setText } from "../shared/dom.js";
 import { isMissing, showMissing } from "../shared/empty_state.js";
-import { formatDecimals, formatNumber, translate } from "../shared/language.js";
+import { formatDecimals, formatNumber, translate, translateCount } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
 import { saveFile } from "../shared/save_file.js";
 import { Comparison } from "./comparison.js";
@@ -132,8 +132,8 @@ export class JobDetail {
     );
     const { good, defective, false_positives: alarms, false_negatives: missed } = metrics;
     const facts = [
-      [translate("Missed defects"), translate("{count} of {total} photographs", { count: missed, total: defective }), missed],
-      [translate("False alarms"), translate("{count} of {total} photographs", { count: alarms, total: good }), alarms],
+      [translate("Missed defects"), shareText(missed, defective), missed],
+      [translate("False alarms"), shareText(alarms, good), alarms],
       ["AP", formatDecimals(metrics.average_precision ?? 0, 3), metrics.average_precision],
       ["AUROC", formatDecimals(metrics.auroc ?? 0, 3), metrics.auroc],
       [translate("IoU of masks"), formatDecimals(metrics.pixel_iou ?? 0, 3), metrics.pixel_iou],
@@ -189,6 +189,10 @@ export class JobDetail {
 function showProblem(error) {
   if (!isMissing(error)) throw error;
   showMissing(translate("This training does not exist"), translate("All trainings"), "train");
+}
+
+function shareText(number, count) {
+  return translateCount(count, "{number} of {count} photograph", "{number} of {count} photographs", { number });
 }
 
 function dataSetLink({ data_set: id, data_set_name: name, data_set_version: version }) {
