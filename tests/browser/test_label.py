@@ -544,6 +544,16 @@ def test_a_data_set_that_does_not_exist_is_an_error_on_the_page(labels, open_pag
     expect(page.locator("#empty-notice")).to_be_hidden()
 
 
+def test_the_selection_is_readable_on_small_screens(labels, open_page):
+    labels.add(1)
+    page = open_page(viewport=SIZES["small"]).page
+    shows(page, "0.png")
+    text = "select => { select.style.width = 'auto'; return select.offsetWidth }"
+    selection = page.locator("#selection")
+    shown = selection.evaluate("select => select.offsetWidth")
+    assert shown >= min(selection.evaluate(text), 220)
+
+
 @pytest.mark.parametrize("photograph", ["999", "gone"])
 def test_a_photograph_that_does_not_exist_is_named_with_a_link_to_the_others(labels, open_page, photograph):
     page = open_page().page

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -482,6 +483,17 @@ def test_stations_are_shown_side_by_side(watch, line):
         expect(display.get_by_role("button", name="Side by side")).to_be_hidden()
     assert {"line3-cam1", "line3-cam2", "line4-top"} <= set(line.stations)
     user.screenshot("line-side-by-side")
+
+
+@pytest.mark.parametrize("size", ["tv", "small"])
+def test_hours_below_the_charts_do_not_touch(watch, size):
+    page = watch(size).page
+    expect(page.locator("#scores svg text").last).to_be_visible()
+    for chart in ("rate", "scores"):
+        boxes = [one.bounding_box() for one in page.locator(f"#{chart} svg text").all()[3:]]
+        assert len(boxes) >= 3
+        for left, right in pairwise(boxes):
+            assert right["x"] - left["x"] - left["width"] > 6
 
 
 @pytest.mark.parametrize("locale", ["en", "de"])
