@@ -26,12 +26,14 @@ export function isMissing({ status }) {
 
 /** Shows in place of the page that what its address names does not exist, with a link `text` to all of its kind. */
 export function showMissing(title, text, href) {
-  document.querySelector("main").replaceChildren(emptyState(title, deletedText(), ...nextStep(text, href)));
+  const state = emptyState(title, deletedText(), ...nextStep(text, href));
+  state.setAttribute("role", "alert");
+  document.querySelector("main").replaceChildren(state);
 }
 
 /** Why something does not exist. */
 export function deletedText() {
-  return translate("It was deleted, or the address is wrong.");
+  return translate("It was deleted, or the address is wrong: {address}", { address: location.pathname + location.search });
 }
 
 /** A note for users without a role, who cannot take a step. */
