@@ -157,7 +157,7 @@ def check_csrf_token(session: "Session", request: Request) -> None:
     sent = request.headers.get(CSRF_HEADER, "")
     if request.method in SAFE_METHODS or hmac.compare_digest(sent.encode(), session.csrf_token.encode()):
         return
-    detail = f"The header {CSRF_HEADER} is missing or not that of GET /v1/session. Reload the page."
+    detail = f"The header {CSRF_HEADER} is missing or not that of the session. Reload the page."
     raise RequestError(403, "csrf", detail)
 
 

@@ -68,7 +68,7 @@ def find_data_set(connection: Connection, data_set_id: int) -> RowMapping:
     """Returns the row of a data set; raises a RequestError, 404, if it does not exist."""
     row = connection.execute(select(data_sets).where(table.id == data_set_id)).mappings().first()
     if row is None:
-        detail = f"There is no data set {data_set_id}. See GET /v1/data-sets."
+        detail = f"There is no data set {data_set_id}. It was deleted, or the number is wrong."
         raise RequestError(404, "data_set_not_found", detail)
     return row
 

@@ -33,8 +33,7 @@ def show_import(connection: Connection, data_set_id: int, import_id: int, now: d
     """Returns the answer about an import; raises a RequestError, 404, if the data set does not have it."""
     job = find_job(connection, IMPORT_JOBS, data_set_id, import_id, now)
     if job is None:
-        path = f"/v1/data-sets/{data_set_id}/imports"
-        detail = f"The data set {data_set_id} has no import {import_id}. See GET {path}."
+        detail = f"The data set {data_set_id} has no import {import_id}. Check the number."
         raise RequestError(404, "import_not_found", detail)
     return job
 

@@ -138,8 +138,7 @@ def find_photograph(
         raise RequestError(
             404,
             "photograph_not_found",
-            f"The data set {data_set_id} has no photograph {photograph_id}. See GET "
-            f"/v1/data-sets/{data_set_id}/photographs.",
+            f"The data set {data_set_id} has no photograph {photograph_id}. Check the number.",
         )
     return row
 

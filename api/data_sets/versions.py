@@ -155,10 +155,7 @@ def find_version(connection: Connection, data_set_id: int, number: int) -> RowMa
     if row is None:
         find_data_set(connection, data_set_id)
         raise RequestError(
-            404,
-            "version_not_found",
-            f"The data set {data_set_id} has no version {number}. See GET "
-            f"/v1/data-sets/{data_set_id}/versions.",
+            404, "version_not_found", f"The data set {data_set_id} has no version {number}. Check the number."
         )
     return row
 

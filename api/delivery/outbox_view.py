@@ -84,7 +84,9 @@ def discard(connection: Connection, message_id: int, who: str) -> int:
 def _find(connection: Connection, message_id: int) -> Row:
     row = queries.find_message(connection, message_id)
     if row is None:
-        detail = f"There is no event {message_id} in the outbox. See GET /v1/outbox."
+        detail = (
+            f"There is no event {message_id} in the outbox. It was sent or discarded, or the number is wrong."
+        )
         raise RequestError(404, "event_not_found", detail)
     return row
 

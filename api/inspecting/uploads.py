@@ -63,7 +63,7 @@ async def read_upload(request: Request, limit: int, upload: OpenUpload, *, with_
         return await asyncio.to_thread(_parse_json_inspection if with_part else _parse_json_image, body)
     if not is_raw(kind) or request.headers.get("content-length") == "0":
         raise _unsupported(request, EXAMPLES)
-    return Upload(await read_body(request, limit, upload), "The request body")
+    return Upload(await read_body(request, limit, upload), "The file")
 
 
 async def read_uploads(request: Request, limit: int, upload: OpenUpload, *, max_files: int) -> list[Upload]:

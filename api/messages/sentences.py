@@ -13,8 +13,8 @@ from babel.numbers import get_decimal_symbol
 
 from api.messages.language import Language
 
-SENTENCE_VALUES = {"who", "reason"}
-"""Names of values that are sentences."""
+SENTENCE_VALUES = {"who", "reason", "name"}
+"""Names of values that are sentences, or names as "The file"."""
 LIST_PREFIXES = {"findings": "", "split": "split "}
 """Names of values that are lists, and what their items begin with in the catalogues."""
 DECIMAL_VALUES = {"ap", "chance", "f1", "score", "former", "share", "confidence", "bound", "ratio", "ratios"}

@@ -145,4 +145,4 @@ def _decode(picture: bytes, white_level: int | None) -> NDArray[np.uint8]:
 
 def record_not_found(record_id: int) -> RequestError:
     """Returns the error for an inspection that does not exist."""
-    return RequestError(404, "record_not_found", f"There is no record {record_id}. See GET /v1/records.")
+    return RequestError(404, "record_not_found", f"There is no record {record_id}. Check the number.")

@@ -51,8 +51,8 @@ def check_version(connection: Connection, data_set_id: int, number: int) -> None
     labels = json.loads(find_version(connection, data_set_id, number)["counts"])["labels"]
     if (good := labels.get(GOOD, 0)) < MIN_GOOD:
         text = (
-            "Version {version} has {good} good photographs. Expected at least {needed}: label more good "
-            "photographs, and train with a new version."
+            f"Version {{version}} has {{good}} good photograph{'s' * (good != 1)}. Expected at least "
+            "{needed}: label more good photographs, and train with a new version."
         )
         raise RequestError(409, "too_few_good", text, version=number, good=good, needed=MIN_GOOD)
 
@@ -133,7 +133,7 @@ def find_job(connection: Connection, job_id: int) -> RowMapping:
     """Returns the row of a job, without its picture; raises a RequestError, 404, if it does not exist."""
     row = connection.execute(select(*COLUMNS).where(table.id == job_id)).mappings().first()
     if row is None:
-        detail = f"There is no training job {job_id}. See GET /v1/training/jobs."
+        detail = f"There is no training job {job_id}. It was deleted, or the number is wrong."
         raise RequestError(404, "job_not_found", detail)
     return row
 

@@ -73,8 +73,8 @@ def check_labels(connection: Connection, data_set_id: int) -> None:
     counts = count_labels(connection, data_set_id)
     if min(counts.good_parts, counts.defective_parts) < MIN_PARTS:
         text = (
-            "{good} good and {defective} defective parts for training have a label. Expected at least "
-            "{needed} of each: label more photographs first."
+            f"{{good}} good and {{defective}} defective part{'s' * (counts.defective_parts != 1)} for "
+            "training have a label. Expected at least {needed} of each: label more photographs first."
         )
         values = {"good": counts.good_parts, "defective": counts.defective_parts, "needed": MIN_PARTS}
         raise RequestError(409, "too_few_labels", text, **values)

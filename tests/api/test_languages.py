@@ -33,6 +33,13 @@ TECHNICAL = re.compile(
     r"|[ ,]*(px|bit|ms|min|s)[ ,]*"  # units
     r"|out |px system-ui, sans-serif|roll back|segdec "  # style, codes and names
 )
+ALWAYS_SEVERAL = {
+    "A training needs at least {count} good photographs.",
+    "For proposals from these labels, label {needed} good and {needed} defective parts. "
+    "So far: {good} good, {defective} defective.",
+    "The errors of each period are shown for up to {count} periods.",
+}
+"""Texts with a number that is never one."""
 SELECTORS = {"querySelector", "querySelectorAll", "closest", "matches"}
 TRANSLATES = {API / f"static/shared/{name}.js" for name in ("language", "role_text")}
 
@@ -84,6 +91,14 @@ def test_each_text_has_a_translation_and_none_is_unused(texts, code):
     assert (missing, unused) == ([], []), (
         f"Add them to, or remove them from, api/messages/languages/{code}.json."
     )
+
+
+def test_numbers_of_things_have_plural_forms(texts):
+    numbered = re.compile(
+        r"\{\w+\} ((good|defective) )?(photographs|parts|labels|verdicts|inspections|periods|events)\b"
+    )
+    fixed = {text for text, has_forms in texts.items() if numbered.search(text) and not has_forms}
+    assert fixed == ALWAYS_SEVERAL
 
 
 @pytest.mark.parametrize("code", LANGUAGES)

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from datasets.layouts.toy import make_sample
 from segdec.images import encode_png
 from tests.browser.accessibility import check_accessibility
-from tests.browser.conftest import part_image, serving
+from tests.browser.conftest import SIZES, part_image, serving
 from tests.browser.test_log_in import add_people, log_in
 
 SCRIPT = "<img src=x onerror=alert(1)>"
@@ -114,13 +114,20 @@ def test_single_photographs_are_added_without_labels_and_failures_are_named(visi
     page = user.open(f"datasets?id={number}")
     expect(page.locator("#summary")).to_have_text("No photographs.")
     good = encode_png(part_image(90))
-    user.drop(("a.png", good), ("b.png", encode_png(part_image(91))), ("c.png", b"none"), ("d.txt", b"text"))
+    user.drop(
+        ("a.png", good),
+        ("b.png", encode_png(part_image(91))),
+        ("c.png", b"none"),
+        ("d.txt", b"text"),
+        ("e.png", b""),
+    )
     problems = page.locator("#upload-problems")
     expect(problems).to_contain_text("d.txt is not a photograph and was not sent.")
-    expect(problems).to_contain_text("c.png: ")
+    expect(problems).to_contain_text("e.png is empty and was not sent.")
+    expect(problems).to_contain_text("c.png: The file is not an image of a known type")
     expect(page.locator("#summary")).to_have_text("2 photographs shown")
     user.drop(("again.png", good), (f"{SCRIPT}.png", encode_png(part_image(92))))
-    expect(problems).to_have_text("1 photographs were in the data set already.")
+    expect(problems).to_have_text("1 photograph was in the data set already.")
     check_accessibility(page)
     expect(page.locator("#summary")).to_have_text("3 photographs shown")
     assert photographs(service, number) == {"a": None, "b": None, SCRIPT: None}
@@ -256,6 +263,29 @@ def test_several_photographs_get_a_label_and_are_removed(visit, service, filled)
     assert photographs(service, filled) == labels
 
 
+def test_a_search_begins_with_a_button_or_enter(visit, service, filled):
+    page = visit(service.address, viewport=SIZES["phone"], has_touch=True).open(f"datasets?id={filled}")
+    expect(page.locator("#summary")).to_have_text("6 photographs shown")
+    page.get_by_role("searchbox", name="Search").fill("line/5")
+    page.get_by_role("button", name="Search").tap()
+    expect(page.locator("#summary")).to_have_text("1 photograph shown")
+    page.get_by_role("searchbox", name="Search").fill("line/")
+    page.keyboard.press("Enter")
+    expect(page.locator("#summary")).to_have_text("6 photographs shown")
+
+
+def test_the_list_of_data_sets_needs_no_scrolling_sideways_on_phones(visit, service, create):
+    create("Brackets with a long name of line 3 and line 4", ("contamination", "spot of rust", "dent"))
+    page = visit(service.address, locale="de").open("datasets")
+    row = page.get_by_role("row").filter(has_text="Brackets with a long name").first
+    for width in (390, 320):
+        page.set_viewport_size({"width": width, "height": 800})
+        expect(row.get_by_role("cell").last).to_be_visible()
+        for part in (page.locator(".scroll"), row):
+            assert part.evaluate("one => one.scrollWidth <= one.clientWidth")
+    check_accessibility(page)
+
+
 def test_change_by_another_person_is_said_and_not_overwritten(visit, service, filled):
     page = visit(service.address).open(f"datasets?id={filled}")
     expect(page.locator("#summary")).to_have_text("6 photographs shown")
@@ -264,9 +294,7 @@ def test_change_by_another_person_is_said_and_not_overwritten(visit, service, fi
     httpx.put(path, json={"label": "dent", "based_on": None}).raise_for_status()
     page.locator("#select-all").check()
     page.locator("#actions").get_by_role("button", name="Good").click()
-    expect(page.locator("#problem")).to_contain_text(
-        "1 of 6 photographs were not changed: The latest annotation"
-    )
+    expect(page.locator("#problem")).to_contain_text("1 of 6 photographs not changed: The latest annotation")
     labels = photographs(service, filled)
     assert labels.pop("line/0") == "dent" and set(labels.values()) == {"good"}
 

@@ -24,6 +24,18 @@ STEPS = {
     "changes": ("settings", "engineer"),
 }
 """Page → the page of the next step, and the role that takes it."""
+MISSING = {
+    "datasets?id=99": ("This data set does not exist", "datasets"),
+    "datasets?id=gone": ("This data set does not exist", "datasets"),
+    "label?data_set=99": ("This data set does not exist", "datasets"),
+    "label?data_set=gone": ("This data set does not exist", "datasets"),
+    "train?data_set=99": ("This data set does not exist", "datasets"),
+    "train?job=99": ("This training does not exist", "train"),
+    "train?job=gone": ("This training does not exist", "train"),
+    "parts/99": ("This inspection does not exist", "parts"),
+    "parts/gone": ("This inspection does not exist", "parts"),
+}
+"""Address of something that does not exist → title, and the page of the list."""
 STATE = ":is(.empty-state, #none):visible:has(a.primary)"
 
 
@@ -57,6 +69,26 @@ def test_an_empty_page_says_what_it_will_show_and_links_to_the_next_step(visit, 
     assert state.locator("a.primary:not([hidden])").get_attribute("href") == step
     assert httpx.get(address + step).status_code == 200
     check_accessibility(page)
+
+
+@pytest.mark.parametrize("path", MISSING)
+def test_a_page_of_something_that_does_not_exist_says_so_and_links_to_the_list(visit, address, path):
+    title, link = MISSING[path]
+    page = visit(address).open(path)
+    state = page.locator(STATE)
+    expect(state.get_by_role("heading")).to_have_text(title)
+    expect(page.locator("main :is(a, button):visible")).to_have_count(1)
+    assert state.locator("a:visible").get_attribute("href") == link
+    expect(page.locator("main")).not_to_contain_text("v1/")
+    check_accessibility(page)
+
+
+def test_a_search_without_a_result_links_to_all_inspections(visit, address):
+    page = visit(address).open("parts?part_id=gone")
+    expect(page.locator("#summary")).to_have_text("No inspection matches this search.")
+    expect(page.locator("#table")).to_be_hidden()
+    page.get_by_role("link", name="Show all inspections").click()
+    expect(page).to_have_url(f"{address}parts")
 
 
 @pytest.mark.parametrize("path", [path for path, (_, role) in STEPS.items() if role and path != "line"])

@@ -539,8 +539,30 @@ def test_a_save_that_another_person_has_changed_since_is_not_undone(labels, open
 def test_a_data_set_that_does_not_exist_is_an_error_on_the_page(labels, open_page):
     page = open_page().page
     page.goto(f"{labels.page}999")
-    expect(page.locator("#empty-notice")).to_contain_text("There is no data set")
-    expect(page.locator("#empty-title")).to_be_hidden()
+    expect(page.locator("#empty-title")).to_have_text("This data set does not exist")
+    expect(page.get_by_role("link", name="All data sets")).to_be_visible()
+    expect(page.locator("#empty-notice")).to_be_hidden()
+
+
+def test_the_selection_is_readable_on_small_screens(labels, open_page):
+    labels.add(1)
+    page = open_page(viewport=SIZES["small"]).page
+    shows(page, "0.png")
+    text = "select => { select.style.width = 'auto'; return select.offsetWidth }"
+    selection = page.locator("#selection")
+    shown = selection.evaluate("select => select.offsetWidth")
+    assert shown >= min(selection.evaluate(text), 220)
+
+
+@pytest.mark.parametrize("photograph", ["999", "gone"])
+def test_a_photograph_that_does_not_exist_is_named_with_a_link_to_the_others(labels, open_page, photograph):
+    page = open_page().page
+    labels.add(1)
+    page.goto(f"{labels.page}&photograph={photograph}")
+    expect(page.locator("#empty-title")).to_have_text("This photograph does not exist")
+    expect(page.locator("#empty :is(a, button):visible")).to_have_text(["Label other photographs"])
+    page.get_by_role("link", name="Label other photographs").click()
+    shows(page, "0.png")
 
 
 def test_a_photograph_that_another_person_has_open_is_an_error_with_a_way_to_the_others(labels, open_page):

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -20,6 +21,7 @@ from api.line.schemas import (
     ScoreDrift,
     TrainingDistance,
 )
+from api.roles import user_roles_of
 from segdec.images import encode_png
 from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import KEY, part_image, serving
@@ -481,6 +483,35 @@ def test_stations_are_shown_side_by_side(watch, line):
         expect(display.get_by_role("button", name="Side by side")).to_be_hidden()
     assert {"line3-cam1", "line3-cam2", "line4-top"} <= set(line.stations)
     user.screenshot("line-side-by-side")
+
+
+@pytest.mark.parametrize("size", ["tv", "small"])
+def test_hours_below_the_charts_do_not_touch(watch, size):
+    page = watch(size).page
+    expect(page.locator("#scores svg text").last).to_be_visible()
+    for chart in ("rate", "scores"):
+        boxes = [one.bounding_box() for one in page.locator(f"#{chart} svg text").all()[3:]]
+        assert len(boxes) >= 3
+        for left, right in pairwise(boxes):
+            assert right["x"] - left["x"] - left["width"] > 6
+
+
+@pytest.mark.parametrize("locale", ["en", "de"])
+def test_the_header_has_one_row_when_a_user_is_logged_in(watch, locale):
+    user = watch(locale=locale)
+    known = {"name": "maximilian-engineer", "role": "engineer", "roles": user_roles_of("engineer")}
+    session = {"user": known, "has_users": True}
+    user.page.route("**/v1/session", lambda route: route.fulfill(json=session))
+    user.page.reload()
+    expect(user.page.locator("nav #account button")).to_have_text("maximilian-engineer")
+    expect(user.page.locator("#side-by-side")).to_be_visible()
+    tops, bottoms = [], []
+    for part in user.page.locator("header > :is(h1, #chooser, #clock, button, nav):visible").all():
+        box = part.bounding_box()
+        tops.append(box["y"])
+        bottoms.append(box["y"] + box["height"])
+    assert len(tops) == 7 and max(tops) < min(bottoms)
+    check_accessibility(user.page)
 
 
 def test_a_kiosk_has_no_links_to_other_pages(watch):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import contrast, serving
 from tests.browser.test_label import HEIGHT, WIDTH, Labels, drag, save, shows
 
@@ -72,6 +73,36 @@ def test_only_photographs_that_match_the_selection_are_shown(visit, labels):
         page.keyboard.press("n")
     expect(page.locator("#show-skipped")).to_have_text("Die 2 übersprungenen Bilder zeigen")
     expect(page.locator("#empty-text")).to_be_empty()
+
+
+def test_a_data_set_shows_those_labelled_otherwise_than_proposed(visit, labels):
+    send(labels, one=220, near=135, good=100)
+    user = visit(str(labels.http.base_url))
+    page = user.open(address(labels, "datasets"))
+    page.get_by_role("button", name="Propose labels").click()
+    expect(page.locator("#proposals-state")).to_contain_text("3 labels proposed")
+    numbers = {one["name"]: one["id"] for one in labels.photographs()}
+    for name in ("near", "good"):  # a model proposes scratch for near
+        path = f"{labels.path}/photographs/{numbers[name]}/annotation"
+        labels.http.put(path, json={"label": "good", "based_on": None}).raise_for_status()
+    page.reload()
+    names, link = page.locator("#pictures strong"), page.get_by_role("link", name="Label these photographs")
+    expect(names).to_have_count(3)
+    expect(link).to_be_hidden()
+    choice = page.get_by_label("Labelled as")
+    choice.select_option("Not labelled")
+    expect(names).to_have_text(["one"])
+    assert link.get_attribute("href") == address(labels, "label")
+    choice.select_option("Good")
+    expect(names).to_have_text(["near", "good"])
+    assert link.get_attribute("href") == f"{address(labels, 'label')}&state=labelled&label=good"
+    choice.select_option("Labelled otherwise than proposed")
+    expect(names).to_have_text(["near"])
+    check_accessibility(page)
+    user.check_sizes("data-set-corrected")
+    link.click()
+    shows(page, "near")
+    expect(page.locator("#selection")).to_have_value("state=corrected")
 
 
 def test_proposals_are_accepted_changed_and_rejected(visit, labels):

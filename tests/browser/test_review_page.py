@@ -16,6 +16,7 @@ from playwright.sync_api import Page, Route, expect
 from api.record.initialization import DATABASE
 from segdec.artifact import TrainingPhotographs
 from segdec.images import encode_png
+from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import KEY, RunningService, Visit, contrast, part_image, serving
 from tests.browser.german_page import english_texts
 from tests.segdec.artifact.test_artifact import MANIFEST
@@ -412,8 +413,6 @@ def test_key_and_name_are_requested_and_an_empty_queue_is_polled(visit, tmp_path
         page = visit(line.address).page
         page.clock.install()
         page.goto(f"{line.address}review")
-        page.locator("#name").fill("Grace")
-        page.keyboard.press("Enter")
         page.locator("#log-in-cancel").click()
         expect(page.locator("#offline")).to_contain_text(
             "The service rejects requests. Log in, or enter an API key."
@@ -426,11 +425,44 @@ def test_key_and_name_are_requested_and_an_empty_queue_is_polled(visit, tmp_path
         page.clock.run_for(6000)
         shows(page, "A1")
         page.keyboard.press("g")
+        page.locator("#name").fill("Grace")
+        page.keyboard.press("Enter")
         expect(page.locator("#last em")).to_have_text(["saved"])
         assert line.review(1)["reviewer"] == "office/Grace"
         page.reload()
         expect(page.locator("#reviewer")).to_have_text("Grace")
         expect(page.locator("#name-dialog")).to_be_hidden()
+
+
+def test_the_name_is_requested_with_the_first_verdict_and_not_again(visit, line):
+    line.inspect_defects(3)
+    page = visit(line.address).open("review")
+    shows(page, "A1")
+    dialog = page.locator("#name-dialog")
+    expect(dialog).to_be_hidden()
+    page.locator("#verdicts button", has_text="Good").click()
+    expect(dialog).to_be_visible()
+    check_accessibility(page)
+    page.locator("#name").fill("Grace")
+    page.keyboard.press("Enter")
+    shows(page, "A2")
+    page.keyboard.press("g")
+    shows(page, "A3")
+    expect(page.locator("#last em")).to_have_text(["saved"] * 2)
+    assert [line.review(number)["reviewer"] for number in (1, 2)] == ["Grace", "Grace"]
+
+
+def test_verdicts_are_saved_without_a_name_that_is_given_later(visit, line):
+    line.inspect_defects(3)
+    page = visit(line.address).open("review")
+    shows(page, "A1")
+    page.keyboard.press("g")
+    page.get_by_role("button", name="Later").click()
+    shows(page, "A2")
+    page.keyboard.press("g")
+    shows(page, "A3")
+    expect(page.locator("#last em")).to_have_text(["saved"] * 2)
+    assert [line.label(number) for number in (1, 2)] == ["good", "good"]
 
 
 @pytest.mark.parametrize("pasted", ["segdec_" + 10 * "aB3_-", "0d2f7c3b9a5e4d118c6f0b2a7e9d4c51", KEY])
@@ -441,6 +473,8 @@ def test_a_key_is_not_taken_for_a_name(visit, line, pasted):
         f"sessionStorage.setItem('segdec.key', '{KEY}'); localStorage.setItem('segdec.reviewer', '{pasted}')"
     )
     page = user.open("review")
+    shows(page, "A1")
+    page.locator("#reviewer").click()
     name = page.locator("#name")
     expect(name).to_have_value("")  # a key that was stored as a name is deleted
     name.fill(f" {pasted} ")

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from segdec.images import encode_png
 from tests.browser.conftest import part_image, serving
+from tests.browser.test_empty_pages import open_as
 
 HTML = "<img src=x onerror=alert(1)>"
 
@@ -49,6 +50,16 @@ def test_rates_errors_and_counts_are_shown(visit, service):
     expect(page.locator("#by-station tbody th")).to_have_text(["cam1", HTML])
     for plot in ("rate", "errors", "scores"):
         expect(page.locator(f"#{plot} canvas")).to_be_visible()
+
+
+@pytest.mark.parametrize("role", ["quality", "engineer"])
+def test_only_who_may_change_the_settings_has_a_link_to_them(visit, service, role):
+    page = open_as(visit, service.address, "trends", role).page
+    note = page.locator("#more-reviews")
+    expect(note).to_contain_text("more reviews of parts called good")
+    expect(note.locator("a")).to_be_visible(visible=role == "engineer")
+    who_can = note.get_by_text("Somebody with the role engineer can do this: Change how many are sampled")
+    expect(who_can).to_be_visible(visible=role == "quality")
 
 
 def test_a_lot_is_shown_and_the_page_can_be_reloaded(visit, service):

@@ -49,5 +49,10 @@ function rowOf({ id, name, counts, classes, latest_version: version, created_at:
     version === null ? "–" : translate("Version {version}", { version }),
     [timeText(created), author].filter(Boolean).join(", "),
   ];
-  return createElement("tr", "", ...cells.map((content) => createElement("td", "", content)));
+  const titles = [...byId("list").querySelectorAll("th")].map(({ textContent }) => textContent);
+  return createElement("tr", "", ...cells.map((content, at) => {
+    const cell = createElement("td", "", content);
+    cell.dataset.title = titles[at]; // phones show it beside the value
+    return cell;
+  }));
 }

@@ -4,6 +4,8 @@ import { attempt } from "../shared/attempt.js";
 import { Credentials } from "../shared/credentials.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { byId, setText } from "../shared/dom.js";
+import { isMissing, showMissing } from "../shared/empty_state.js";
+import { translate } from "../shared/language.js";
 import { ProposalRequests } from "../shared/proposal_requests.js";
 import { Proposals } from "../shared/proposals.js";
 import { currentSession, hasRole } from "../shared/session.js";
@@ -22,7 +24,7 @@ const requests = new DataSetRequests(credentials);
 const id = new URLSearchParams(location.search).get("id");
 
 async function showDataSet() {
-  const found = await attempt(credentials, () => requests.find(id));
+  const found = await attempt(credentials, () => requests.find(id).catch(showProblem));
   if (!found) return;
   let jobs = await requests.trainings(id).catch(() => []); // the page works without them
   const { user } = await currentSession();
@@ -56,6 +58,11 @@ async function showDataSet() {
   present(found);
   if (mayChange) new Upload(id, requests, { onImport: () => imports.load(), onAdded: reload });
   await Promise.all([sheet.load(), imports.load(), versions.load(), proposals.load(), findings.load()]);
+}
+
+function showProblem(error) {
+  if (!isMissing(error)) throw error;
+  showMissing(translate("This data set does not exist"), translate("All data sets"), "datasets");
 }
 
 byId("forget-key").addEventListener("click", () => {

@@ -10,6 +10,7 @@ const PAGE_SIZE = 60;
 const MAX_CONCURRENT = 4;
 const ANY = "*";
 const REMOVED = "*removed";
+const CORRECTED = "*corrected";
 
 export class PhotographSheet {
   /** Calls `onChange()` after labels or photographs have changed; `mayChange` is whether the user may remove some. */
@@ -19,8 +20,11 @@ export class PhotographSheet {
     this.entries = new Map(); // id → {photograph, item, box, about}
     this.nextAfter = 0;
     this.number = 0; // of the newest search: answers of earlier ones are ignored
-    byId("filter").addEventListener("submit", (event) => event.preventDefault());
-    byId("filter").addEventListener("change", () => this.load());
+    byId("filter").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.load();
+    });
+    byId("filter").elements.label.addEventListener("change", () => this.load());
     byId("more").addEventListener("click", () => this.#loadPage());
     byId("select-all").addEventListener("change", ({ target }) => this.#selectAll(target.checked));
   }
@@ -30,7 +34,12 @@ export class PhotographSheet {
     const { label } = byId("filter").elements;
     const chosen = label.value || ANY;
     const labels = [UNLABELLED, "good", ...classes, IGNORE];
-    const options = [[ANY, translate("All")], ...labels.map((name) => [name, labelText(name)]), [REMOVED, translate("Removed")]];
+    const options = [
+      [ANY, translate("All")],
+      ...labels.map((name) => [name, labelText(name)]),
+      [CORRECTED, translate("Labelled otherwise than proposed")],
+      [REMOVED, translate("Removed")],
+    ];
     label.replaceChildren(...options.map(([value, text]) => Object.assign(createElement("option", "", text), { value })));
     label.value = chosen;
     const buttons = ["good", ...classes, IGNORE, UNLABELLED].map((name) => this.#labelButton(name));
@@ -45,6 +54,7 @@ export class PhotographSheet {
   }
 
   async load() {
+    this.#offerLabelling();
     this.entries.clear();
     this.sheet.clear();
     this.nextAfter = 0;
@@ -78,13 +88,26 @@ export class PhotographSheet {
   }
 
   #query() {
-    const { search, label } = byId("filter").elements;
-    const query = new URLSearchParams({ after: this.nextAfter, limit: PAGE_SIZE });
-    if (search.value.trim()) query.set("search", search.value.trim());
-    if (label.value === REMOVED) query.set("state", "removed");
-    else if (label.value === UNLABELLED) query.set("state", "unlabelled");
-    else if (label.value !== ANY) query.set("label", label.value);
+    const query = new URLSearchParams({ after: this.nextAfter, limit: PAGE_SIZE, ...this.#filters });
+    const search = byId("filter").elements.search.value.trim();
+    if (search) query.set("search", search);
     return query;
+  }
+
+  /** The chosen photographs, {state, label} as the service knows them. */
+  get #filters() {
+    const { value } = byId("filter").elements.label;
+    if (value === ANY) return {};
+    const states = { [REMOVED]: "removed", [UNLABELLED]: "unlabelled", [CORRECTED]: "corrected" };
+    return value in states ? { state: states[value] } : { state: "labelled", label: value };
+  }
+
+  /** Links to the page that labels the chosen photographs; it knows no search. */
+  #offerLabelling() {
+    const { search, label } = byId("filter").elements;
+    byId("label-shown").hidden = [ANY, REMOVED].includes(label.value) || search.value.trim() !== "";
+    const { state, ...others } = this.#filters;
+    byId("label-shown").href = `label?${new URLSearchParams({ data_set: this.id, ...(state !== "unlabelled" && { state }), ...others })}`;
   }
 
   #add(photograph) {
@@ -179,7 +202,8 @@ export class PhotographSheet {
   }
 
   #describeFailure(problem, failed, all) {
-    return new Error(translate("{failed} of {all} photographs were not changed: {problem}", { failed, all, problem: problem.message }));
+    const values = { failed, problem: problem.message };
+    return new Error(translateCount(all, "{failed} of {count} photograph not changed: {problem}", "{failed} of {count} photographs not changed: {problem}", values));
   }
 
   #replace(photograph) {

@@ -1,7 +1,7 @@
 // Adds photographs: dropped, chosen or pasted files, folders and ZIP files.
 
 import { byId, createElement, setText } from "../shared/dom.js";
-import { formatNumber, translate } from "../shared/language.js";
+import { formatNumber, translate, translateCount } from "../shared/language.js";
 import { filesOfDrop, filesOfList } from "./dropped_files.js";
 import { sendArchive } from "./send_archive.js";
 import { packFiles } from "./zip_file.js";
@@ -60,7 +60,8 @@ export class Upload {
     this.#showProblems([]);
     byId("progress").hidden = false;
     const { archives, folder, photographs, others } = this.#sort(files);
-    const problems = others.map(({ path }) => translate("{name} is not a photograph and was not sent.", { name: path }));
+    const problems = others.map(({ path, file }) =>
+      file.size ? translate("{name} is not a photograph and was not sent.", { name: path }) : translate("{name} is empty and was not sent.", { name: path }));
     for (const { path, file } of archives) problems.push(...(await this.#sendArchive(path, file)));
     if (folder.length) problems.push(...(await this.#sendFolder(folder)));
     if (photographs.length) problems.push(...(await this.#sendPhotographs(photographs)));
@@ -74,7 +75,8 @@ export class Upload {
     const rest = files.filter(({ path }) => !ARCHIVE.test(path));
     const withLabels = byId("with-labels").checked && rest.some(({ path }) => path.includes("/"));
     if (withLabels) return { archives, folder: rest, photographs: [], others: [] };
-    const [photographs, others] = [true, false].map((wanted) => rest.filter(({ path }) => PHOTOGRAPH.test(path) === wanted));
+    const isPhotograph = ({ path, file }) => PHOTOGRAPH.test(path) && file.size > 0;
+    const [photographs, others] = [true, false].map((wanted) => rest.filter((one) => isPhotograph(one) === wanted));
     return { archives, folder: [], photographs, others };
   }
 
@@ -123,9 +125,12 @@ export class Upload {
     this.#show(0, progressText(0, files.length));
     await Promise.all(Array.from({ length: MAX_CONCURRENT }, work));
     this.onAdded();
-    const texts = [...problems, ...(waiting.length ? [translate("Stopped: {count} photographs were not sent.", { count: waiting.length })] : [])];
-    if (counts.present) texts.push(translate("{count} photographs were in the data set already.", { count: formatNumber(counts.present) }));
-    return texts;
+    const { length: unsent } = waiting;
+    if (unsent) problems.push(translateCount(unsent, "Stopped: {count} photograph was not sent.", "Stopped: {count} photographs were not sent."));
+    if (counts.present) {
+      problems.push(translateCount(counts.present, "{count} photograph was in the data set already.", "{count} photographs were in the data set already."));
+    }
+    return problems;
   }
 
   #show(share, text) {
@@ -141,5 +146,5 @@ export class Upload {
 }
 
 function progressText(done, all) {
-  return translate("{done} of {all} photographs", { done: formatNumber(done), all: formatNumber(all) });
+  return translateCount(all, "{done} of {count} photograph", "{done} of {count} photographs", { done: formatNumber(done) });
 }

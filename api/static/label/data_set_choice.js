@@ -1,7 +1,7 @@
-// The data sets, if the address of the page names none.
+// What the page shows if its address names no data set, or nothing that exists.
 
 import { byId, createElement, setText } from "../shared/dom.js";
-import { nextStep } from "../shared/empty_state.js";
+import { deletedText, nextStep } from "../shared/empty_state.js";
 import { translate, translateCount } from "../shared/language.js";
 
 export function showChoice({ data_sets: dataSets }) {
@@ -15,4 +15,12 @@ export function showChoice({ data_sets: dataSets }) {
     const count = translateCount(counts.unlabelled, "{count} without a label", "{count} without a label");
     return createElement("li", "", link, " ", createElement("span", "", count));
   }));
+}
+
+/** Shows that what the address names does not exist, with a link `text` to others. */
+export function showMissing(title, text, href) {
+  document.querySelector("main").dataset.state = "empty";
+  setText(byId("empty-title"), title);
+  setText(byId("empty-text"), deletedText());
+  byId("empty").append(...nextStep(text, href));
 }

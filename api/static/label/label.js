@@ -1,6 +1,7 @@
 // The label page: one photograph after another gets a label and a mask.
 
 import { byId, setText } from "../shared/dom.js";
+import { isMissing } from "../shared/empty_state.js";
 import { labelText } from "../shared/label_text.js";
 import { translate, translateCount } from "../shared/language.js";
 import { Credentials } from "../shared/credentials.js";
@@ -13,7 +14,7 @@ import { ProposalRequests } from "../shared/proposal_requests.js";
 import { Proposals } from "../shared/proposals.js";
 import { randomId } from "../shared/random_id.js";
 import { DraftStore } from "./draft_store.js";
-import { showChoice } from "./data_set_choice.js";
+import { showChoice, showMissing } from "./data_set_choice.js";
 import { LabelPanel } from "./label_panel.js";
 import { PhotographQueue } from "./photograph_queue.js";
 import { Requests } from "./requests.js";
@@ -304,7 +305,7 @@ byId("ignore").addEventListener("click", () => saveWhole("ignore"));
 byId("reload-picture").addEventListener("click", () => show(shown));
 byId("retry").addEventListener("click", () => {
   panel.showNotice("");
-  run(() => (isStarted ? queue.refill() : start()));
+  run(() => (isStarted ? queue.refill() : start().catch(showStartProblem)));
 });
 byId("show-skipped").addEventListener("click", () => run(() => queue.offerSkipped()));
 byId("forget-key").addEventListener("click", () => {
@@ -334,4 +335,12 @@ async function start() {
   return undefined;
 }
 
-run(start);
+/** Shows that the data set or the photograph in the address does not exist; throws other errors. */
+function showStartProblem(error) {
+  const { href } = byId("others"); // only with a photograph in the address, when the data set is known
+  if (!isMissing(error) || (byId("data-set").textContent && !href)) throw error;
+  if (href) showMissing(translate("This photograph does not exist"), translate("Label other photographs"), href);
+  else showMissing(translate("This data set does not exist"), translate("All data sets"), "datasets");
+}
+
+run(() => start().catch(showStartProblem));

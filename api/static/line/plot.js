@@ -3,6 +3,7 @@
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const MARGIN = { left: 4.2, right: 1, top: 0.8, bottom: 1.8 }; // in em
 const LABEL_INTERVAL_H = 4;
+const MIN_LABEL_DISTANCE = 3.8; // in em; at a smaller one, every second label is left out
 
 export class Plot {
   /** `picture` is the svg element; `describe(value)` formats a value of the vertical axis. */
@@ -69,8 +70,10 @@ export class Plot {
   times(frame, x, em) {
     const { hours, time } = this.content;
     const last = hours.length - 1;
+    const isDense = LABEL_INTERVAL_H * (x(1) - x(0)) < MIN_LABEL_DISTANCE * em;
+    const interval = isDense ? 2 * LABEL_INTERVAL_H : LABEL_INTERVAL_H;
     return hours.flatMap((hour, index) => {
-      if ((last - index) % LABEL_INTERVAL_H) return [];
+      if ((last - index) % interval) return [];
       const label = shape("text", "", { x: x(index), y: frame.bottom + 1.4 * em, "text-anchor": "middle" });
       label.textContent = time(hour);
       return [label];

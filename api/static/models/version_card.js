@@ -96,7 +96,7 @@ function details({ variants = {}, speed, metrics = {} }) {
 
 function verificationText({ decisions_changed: changed, photographs }) {
   const counts = { changed: formatNumber(changed), photographs: formatNumber(photographs) };
-  return translate("{changed} of {photographs} labels differ", counts);
+  return translate("{changed} of {photographs} with another label", counts);
 }
 
 function speedText({ width, height, processor }) {

@@ -1,6 +1,8 @@
 // The page of an inspected part: photograph, verdict, review, changes, other inspections.
 
 import { byId, createElement, setText } from "../shared/dom.js";
+import { isMissing, showMissing } from "../shared/empty_state.js";
+import { translate } from "../shared/language.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
 import { changeText } from "../shared/change_text.js";
@@ -25,13 +27,19 @@ const drawn = { mask: NO_MASK, heatMap: null };
 
 async function load() {
   try {
-    const record = await requests.find(recordId);
+    const record = await requests.find(recordId).catch(showProblem);
+    if (!record) return;
     show(record);
     await Promise.all([showPicture(record), showChanges(), showMessages(), showInspections(record), showQrCode()]);
   } catch (error) {
     setText(byId("problem"), error.message);
     byId("problem").hidden = false;
   }
+}
+
+function showProblem(error) {
+  if (!isMissing(error)) throw error;
+  showMissing(translate("This inspection does not exist"), translate("Show the inspected parts"), "parts");
 }
 
 function show(record) {

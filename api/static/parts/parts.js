@@ -2,9 +2,9 @@
 
 import { attempt } from "../shared/attempt.js";
 import { ContactSheet } from "../shared/contact_sheet.js";
-import { byId, setText } from "../shared/dom.js";
+import { byId, createElement, setText } from "../shared/dom.js";
 import { download } from "../shared/download.js";
-import { emptyState, recordStep } from "../shared/empty_state.js";
+import { emptyState, nextStep, recordStep } from "../shared/empty_state.js";
 import { translate, translateCount } from "../shared/language.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
@@ -61,15 +61,18 @@ function show({ records, next_before: next }) {
   nextBefore = next;
   byId("more").hidden = next === null;
   setText(byId("summary"), summaryText());
-  const isEmpty = !found && !form.query.size;
-  byId("tools").hidden = isEmpty;
-  byId("none").replaceChildren(...(isEmpty ? [noParts()] : []));
+  byId("tools").hidden = !found && !form.query.size;
+  byId("none").replaceChildren(...(found ? [] : [form.query.size ? noMatch() : noParts()]));
   for (const button of document.querySelectorAll("#exports button, #add-to-data-set")) button.disabled = !found;
 }
 
 function noParts() {
   const text = translate("This page finds inspected parts by number, verdict, station and time. The service records what /v1/inspect gets; photographs of the page Inspect are not recorded.");
   return emptyState(translate("No inspection is recorded yet"), text, ...recordStep());
+}
+
+function noMatch() {
+  return createElement("div", "empty-state", ...nextStep(translate("Show all inspections"), "parts"));
 }
 
 function summaryText() {

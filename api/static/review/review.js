@@ -97,7 +97,7 @@ function announce(text) {
 
 // === Judging ===
 
-function judge(label) {
+async function judge(label) {
   const task = shown;
   if (!task || main.dataset.picture !== "shown") return announce(translate("The picture is not loaded yet."));
   const conflict = verdictConflict(task, label);
@@ -105,6 +105,8 @@ function judge(label) {
     announce(conflict);
     return panel.showNotice(conflict);
   }
+  await reviewer.askOnce();
+  if (task !== shown) return undefined; // another reviewer has it now
   const verdict = { label, reason: byId("reason").value.trim() || null, reviewer: reviewer.name };
   Object.assign(task, { error: "", reason: verdict.reason, maskRight: byId("mask-correct").checked });
   session.tally.add(Date.now());

@@ -1,4 +1,4 @@
-// The reviewer's name: that of the user who is logged in, or asked once and stored on this device.
+// The reviewer's name: that of the user who is logged in, or asked with the first verdict and stored on this device.
 
 import { byId } from "../shared/dom.js";
 import { translate } from "../shared/language.js";
@@ -13,6 +13,7 @@ export class Reviewer {
   constructor(credentials) {
     this.credentials = credentials;
     this.user = null;
+    this.isAsked = false;
     document.addEventListener("session", () => this.#showUser());
     if (this.#isKey(this.name ?? "")) localStorage.removeItem(NAME);
     byId("name").addEventListener("input", ({ target }) => target.setCustomValidity(this.#isKey(target.value) ? KEY_REFUSED : ""));
@@ -27,16 +28,21 @@ export class Reviewer {
     return this.user?.name ?? localStorage.getItem(NAME);
   }
 
-  /** Asks for a log-in if there are users, otherwise for a name if there is none; resolves when that is done. */
+  /** Asks for a log-in if there are users; resolves when that is done. */
   async identify() {
     const { user, has_users: hasUsers } = await currentSession();
     if (hasUsers && !user && !this.credentials.key) await this.credentials.renew("", "");
     await this.#showUser();
-    if (!this.name) await this.ask();
+  }
+
+  /** Asks for the name if there is none and it was not asked yet; resolves when that is done. */
+  async askOnce() {
+    if (!this.name && !this.isAsked) await this.ask();
   }
 
   /** Asks for the name; resolves when the dialog is closed. */
   ask() {
+    this.isAsked = true;
     byId("name").value = this.name ?? "";
     byId("name-dialog").showModal();
     return new Promise((resolve) => byId("name-dialog").addEventListener("close", resolve, { once: true }));

@@ -121,11 +121,12 @@ const SENTENCES = {
   "continue a training": (name, { after }) =>
     translate("{name} continued the failed training {job}.", { name, ...after }),
   "delete a data set": (name, { before }) =>
-    translate("{name} deleted the data set {data_set} with {count} photographs.", {
-      name,
-      data_set: before.name,
-      count: before.photographs,
-    }),
+    translateCount(
+      before.photographs,
+      "{name} deleted the data set {data_set} with {count} photograph.",
+      "{name} deleted the data set {data_set} with {count} photographs.",
+      { name, data_set: before.name },
+    ),
   "delete a training": (name, { before }) =>
     translate("{name} deleted the training {job}: {model} {version}.", { name, ...before }),
   "use a trained model": (name, { after }) =>

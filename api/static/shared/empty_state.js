@@ -19,6 +19,23 @@ export function nextStep(text, href, role = null) {
   return [link, whoCan(text, role)];
 }
 
+/** Whether a request failed because what the address of the page names does not exist, or is not the number of one. */
+export function isMissing({ status }) {
+  return [400, 404].includes(status);
+}
+
+/** Shows in place of the page that what its address names does not exist, with a link `text` to all of its kind. */
+export function showMissing(title, text, href) {
+  const state = emptyState(title, deletedText(), ...nextStep(text, href));
+  state.setAttribute("role", "alert");
+  document.querySelector("main").replaceChildren(state);
+}
+
+/** Why something does not exist. */
+export function deletedText() {
+  return translate("It was deleted, or the address is wrong: {address}", { address: location.pathname + location.search });
+}
+
 /** A note for users without a role, who cannot take a step. */
 export function whoCan(text, role) {
   const note = createElement("p", "hint", translate("Somebody with the role {role} can do this: {step}.", { role: roleText(role), step: text }));

@@ -1,7 +1,7 @@
 // A finished training beside another one.
 
 import { byId, createElement, setText } from "../shared/dom.js";
-import { formatDecimals, translate } from "../shared/language.js";
+import { formatDecimals, translate, translateCount } from "../shared/language.js";
 
 const SIGNIFICANCE = 0.05;
 
@@ -39,8 +39,13 @@ export class Comparison {
 }
 
 function differenceText({ photographs, only_first_correct: first, only_second_correct: second, p_value: p }, name, other) {
-  const values = { photographs, first, second, name, other, p: formatDecimals(p, p < 0.1 ? 3 : 2) };
-  const counts = translate("Of {photographs} photographs, only {name} labels {first} correctly, and only {other} {second}.", values);
+  const values = { first, second, name, other, p: formatDecimals(p, p < 0.1 ? 3 : 2) };
+  const counts = translateCount(
+    photographs,
+    "Of {count} photograph, only {name} labels {first} correctly, and only {other} {second}.",
+    "Of {count} photographs, only {name} labels {first} correctly, and only {other} {second}.",
+    values,
+  );
   const better = first > second ? name : other;
   const verdict = p < SIGNIFICANCE
     ? translate("{better} is better, by more than chance (p = {p}).", { better, p: values.p })

@@ -2,7 +2,8 @@
 
 import { confirm } from "../shared/confirmation.js";
 import { byId, createElement, setText } from "../shared/dom.js";
-import { formatDecimals, formatNumber, translate } from "../shared/language.js";
+import { isMissing, showMissing } from "../shared/empty_state.js";
+import { formatDecimals, formatNumber, translate, translateCount } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
 import { saveFile } from "../shared/save_file.js";
 import { Comparison } from "./comparison.js";
@@ -25,9 +26,11 @@ export class JobDetail {
     byId("embedded").addEventListener("toggle", () => this.#embedReport());
   }
 
-  /** Fetches what has changed; returns whether the training has ended. */
+  /** Fetches what has changed; returns whether the training has ended or does not exist. */
   async refresh() {
-    const job = await this.requests.job(this.id);
+    const job = await this.requests.job(this.id).catch(showProblem);
+    if (!job) return true;
+    byId("detail").hidden = false;
     this.#showState(job);
     this.#showOutcome(job);
     await this.#readEvents();
@@ -129,8 +132,8 @@ export class JobDetail {
     );
     const { good, defective, false_positives: alarms, false_negatives: missed } = metrics;
     const facts = [
-      [translate("Missed defects"), translate("{count} of {total} photographs", { count: missed, total: defective }), missed],
-      [translate("False alarms"), translate("{count} of {total} photographs", { count: alarms, total: good }), alarms],
+      [translate("Missed defects"), shareText(missed, defective), missed],
+      [translate("False alarms"), shareText(alarms, good), alarms],
       ["AP", formatDecimals(metrics.average_precision ?? 0, 3), metrics.average_precision],
       ["AUROC", formatDecimals(metrics.auroc ?? 0, 3), metrics.auroc],
       [translate("IoU of masks"), formatDecimals(metrics.pixel_iou ?? 0, 3), metrics.pixel_iou],
@@ -181,6 +184,15 @@ export class JobDetail {
     event.preventDefault();
     this.run(async () => saveFile(await this.requests.report(this.id), `training-${this.id}-report.html`));
   }
+}
+
+function showProblem(error) {
+  if (!isMissing(error)) throw error;
+  showMissing(translate("This training does not exist"), translate("All trainings"), "train");
+}
+
+function shareText(number, count) {
+  return translateCount(count, "{number} of {count} photograph", "{number} of {count} photographs", { number });
 }
 
 function dataSetLink({ data_set: id, data_set_name: name, data_set_version: version }) {

@@ -2,6 +2,8 @@
 
 import { attempt } from "../shared/attempt.js";
 import { byId } from "../shared/dom.js";
+import { showMissing } from "../shared/empty_state.js";
+import { translate } from "../shared/language.js";
 import { Credentials } from "../shared/credentials.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { JobDetail } from "./job_detail.js";
@@ -21,10 +23,15 @@ let older = []; // trainings of earlier pages
 
 async function showOverview() {
   const form = new NewTraining(requests, { run, onStarted: ({ id }) => (location.href = `train?job=${id}`) });
-  await run(() => form.load(Number(query.get("data_set"))));
+  const chosen = query.get("data_set");
+  const isKnown = await run(async () => {
+    await form.load(Number(chosen));
+    return chosen === null || form.dataSets.some(({ id }) => id === Number(chosen));
+  });
+  if (isKnown === false) return showMissing(translate("This data set does not exist"), translate("All data sets"), "datasets");
   hasDataSets = form.dataSets.length > 0;
   byId("new").parentElement.hidden = !hasDataSets;
-  await repeat(refreshOverview);
+  return repeat(refreshOverview);
 }
 
 async function refreshOverview() {
@@ -44,7 +51,6 @@ async function showOlder() {
 
 async function showDetail(id) {
   byId("overview").hidden = true;
-  byId("detail").hidden = false;
   const detail = new JobDetail(id, requests, { run, onChanged: () => detail.refresh() });
   await repeat(() => detail.refresh());
 }

@@ -1,6 +1,7 @@
 // What reviews say about missed defects and false alarms, for the whole time and for each period.
 
 import { byId, createElement, setText } from "../shared/dom.js";
+import { whoCan } from "../shared/empty_state.js";
 import { translate } from "../shared/language.js";
 import { drawErrors } from "./plots.js";
 import { agreementSentence, alarmsSentence, missedSentence, moreReviewsSentence } from "./sentences.js";
@@ -36,10 +37,13 @@ export async function showErrors(requests, { periods, zone }, query, isCurrent) 
   drawErrors(byId("errors"), errors, zone);
 }
 
+/** Shows the sentence, and the setting that brings more reviews to those who may change it. */
 function showMoreReviews(sentence) {
-  const link = createElement("a", "", translate("Change how many are sampled for review"));
+  const change = translate("Change how many are sampled for review");
+  const link = createElement("a", "", change);
   link.href = "settings";
-  byId("more-reviews").replaceChildren(...(sentence ? [sentence, " ", link] : []));
+  link.dataset.needs = "engineer";
+  byId("more-reviews").replaceChildren(...(sentence ? [sentence, " ", link, whoCan(change, "engineer")] : []));
 }
 
 function upperMissed({ missed, called_good: good }) {

@@ -104,6 +104,19 @@ def test_thumbnails_of_large_photographs_are_small_and_have_their_colours(engine
     np.testing.assert_allclose(decoded.mean(axis=(0, 1)), (200, 30, 60), atol=3)
 
 
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "The file is not an image of a known type"),
+        ("de", "Die Datei ist kein Bild eines bekannten Formats"),
+    ],
+)
+def test_the_error_of_a_photograph_speaks_of_its_file_in_both_languages(engineer, create, language, text):
+    headers = {**PNG, "Accept-Language": language}
+    answer = engineer.post(f"{create()}/photographs", content=b"no photograph", headers=headers)
+    assert text in answer.json()["detail"]
+
+
 def test_photographs_are_checked_as_for_an_inspection(engineer, create):
     path, data = create(), photograph_file(1).data
     expected = {

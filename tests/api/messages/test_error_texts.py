@@ -131,6 +131,17 @@ def test_no_computed_code_is_listed_that_no_module_has():
     assert [(name, one) for name, one in listed if one not in expressions.get(name, ())] == []
 
 
+def test_errors_about_what_does_not_exist_name_no_address_of_the_api():
+    texts = {
+        text
+        for source in modules().values()
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant) and isinstance(text := node.value, str)
+    }
+    assert len(texts) > 1000
+    assert [text for text in texts if re.search(r"(See|of) GET\b", text)] == []
+
+
 # === Values ===
 
 
