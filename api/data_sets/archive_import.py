@@ -26,6 +26,7 @@ from api.jobs.stored_jobs import start_job
 from api.messages.causes import Cause, JobError
 from api.record.queries import add_audit_entry
 from segdec.config import GOOD
+from segdec.runtime.label_names import plain_label
 
 ARCHIVE, UNPACKED, CONVERTED, PROBLEMS = "archive.zip", "archive", "converted", "problems.jsonl"
 DISK_SPACE_FACTOR = 3
@@ -187,8 +188,9 @@ class ArchiveImport:
             self._ask_about_rotation(any(one.code == "mask_before_rotation" for one in causes))
 
     def _ask_about_labels(self, labels: Iterable[str]) -> None:
-        usable = {label for label in labels if label.isprintable() and len(label) <= MAX_CLASS_NAME}
-        update = {"unclear_labels": sorted(usable)[:MAX_UNCLEAR_LABELS]}
+        usable = [label for label in labels if label.isprintable() and len(label) <= MAX_CLASS_NAME]
+        one_spelling = {plain_label(label): label for label in sorted(usable, reverse=True)}
+        update = {"unclear_labels": sorted(one_spelling.values())[:MAX_UNCLEAR_LABELS]}
         self.result = self.result.model_copy(update=update)
 
     def _ask_about_rotation(self, is_unclear: bool) -> None:

@@ -1,11 +1,14 @@
 """Questions about an archive are answered without a second upload."""
 
+import shutil
 from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from api.data_sets.archive_import import ArchiveImport
 from api.data_sets.unanswered_archives import STORAGE_TIME, UnansweredArchives
 from api.errors import RequestError
 from api.jobs import runner
@@ -104,6 +107,19 @@ def test_unclear_labels_are_answered_one_after_the_other(engineer, path, importe
     assert list((record_folder / "jobs").iterdir()) == []
 
 
+def test_spellings_of_a_label_are_one_question(imported, answered):
+    """The program compares answers without case and separators: two of them could contradict each other."""
+    entries = {
+        **UNCLEAR,
+        "parts/images/g.png": png(7),
+        "parts/images/g.json": labelme("g.png", ("No_Burr", 1)),
+    }
+    place, shown = imported(entries)
+    assert shown["result"]["unclear_labels"] == ["--clean", "No_Burr"]
+    _, shown = answered(place, good_labels=["No_Burr"], defect_labels=["--clean"])
+    assert (shown["state"], shown["result"]["labelled"]) == ("done", 3), shown
+
+
 def test_an_archive_without_a_usable_photograph_can_be_answered(imported, answered):
     entries = {name: content for name, content in UNCLEAR.items() if name.startswith("parts/images/e")}
     place, shown = imported(entries)
@@ -193,6 +209,28 @@ def test_questions_survive_a_restart_and_end_with_the_data_set(record_folder):
     assert not list(record_folder.glob("unanswered_imports/*"))
 
 
+def test_answers_while_no_job_can_be_stored_are_to_be_repeated(engineer, imported, answered, record_folder):
+    place, _ = imported(UNCLEAR)
+    jobs = record_folder / "jobs"
+    jobs.rmdir()
+    jobs.touch()  # no folder can be created in it, as on a full disk
+    sent = {"good_labels": ["no burr"]}
+    assert problem(engineer.post(f"{place}/answers", json=sent)) == (507, "no_space")
+    jobs.unlink()
+    assert answered(place, **sent)[1]["state"] == "done"
+
+
+def test_no_archive_of_a_data_set_that_is_deleted_meanwhile_is_stored(
+    engineer, imported, record_folder, monkeypatch
+):
+    place, _ = imported(UNCLEAR)
+    deleted = RequestError(404, "data_set_not_found", "There is no such data set.")
+    monkeypatch.setattr(ArchiveImport, "start_row", Mock(side_effect=deleted))
+    answer = engineer.post(f"{place}/answers", json={"good_labels": ["no burr"]})
+    assert problem(answer) == (404, "data_set_not_found")
+    assert not list(record_folder.glob("unanswered_imports/*/*"))
+
+
 # === Storage ===
 
 
@@ -238,3 +276,19 @@ def test_an_archive_is_taken_once(archives, tmp_path):
     with pytest.raises(RequestError, match="The import 1 has no open question") as raised:
         archives.take(1, 1, tmp_path / "other")
     assert raised.value.values == {"number": 1, "hours": 24}
+
+
+def test_an_archive_that_is_being_deleted_cannot_be_taken(archives, tmp_path, monkeypatch):
+    """Otherwise some of its photographs would be missing."""
+    archives.add_example(1)
+    delete, deleted = shutil.rmtree, []
+
+    def take_and_delete(path, **words):
+        with pytest.raises(RequestError, match="The import 1 has no open question"):
+            archives.take(1, 1, tmp_path / "job")
+        deleted.append(path)
+        delete(path, **words)
+
+    monkeypatch.setattr(shutil, "rmtree", take_and_delete)
+    archives.delete_old(NOW + 2 * STORAGE_TIME)
+    assert len(deleted) == 1 and not list((tmp_path / "unanswered/1").iterdir())
