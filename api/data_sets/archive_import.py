@@ -22,6 +22,7 @@ from api.data_sets.names import MAX_CLASS_NAME, extend_classes
 from api.data_sets.photographs import add_photograph, find_photograph
 from api.data_sets.tables import data_set_annotations
 from api.data_sets.unanswered_archives import UnansweredArchives
+from api.errors import RequestError
 from api.jobs.stored_jobs import start_job
 from api.messages.causes import Cause, JobError
 from api.record.queries import add_audit_entry
@@ -207,9 +208,9 @@ class ArchiveImport:
 
     async def _store_batch(self, loaded: Sequence[LoadedPhotograph]) -> None:
         files = [one.photograph.file for one in loaded] + [one.mask for one in loaded if one.mask is not None]
-        is_repeated = self.options.answers != ImportAnswers()
+        is_rotated = self.options.answers.annotations_before_rotation is True
         outcomes = await self.store.write(
-            _add_photographs, self.data_set_id, loaded, self.who, self.now(), is_repeated, files=files
+            _add_photographs, self.data_set_id, loaded, self.who, self.now(), is_rotated, files=files
         )
         for outcome in outcomes:
             self._count(**{outcome: 1})
@@ -278,11 +279,11 @@ def _add_photographs(
     loaded: Sequence[LoadedPhotograph],
     who: str,
     now: datetime,
-    is_repeated: bool,
+    is_rotated: bool,
 ) -> list[str]:
     """Adds photographs, and their labels unless a person has labelled them; returns the outcomes to count.
 
-    `is_repeated`: an import before it has read the archive without the answers, so its labels are replaced.
+    `is_rotated`: an import before it may have stored masks that were not rotated; these are replaced.
     """
     outcomes: list[str] = []
     for one in loaded:
@@ -295,13 +296,25 @@ def _add_photographs(
         stored = row["label"], row["mask"] and bytes(row["mask"])
         if row["annotation_id"] is not None and stored == (one.content.label, mask):
             continue
-        if row["annotation_id"] is None or (is_repeated and _is_imported(connection, row)):
-            new = NewAnnotation(one.content, mask, "imported", who, now)
-            annotate(connection, data_set_id, added.id, new, row["annotation_id"])
-            outcomes.append("labelled")
-        else:
-            outcomes.append("kept")
+        is_same_label = is_rotated and row["label"] == one.content.label
+        is_used = row["annotation_id"] is None or (is_same_label and _is_imported(connection, row))
+        new = NewAnnotation(one.content, mask, "imported", who, now)
+        is_added = is_used and _annotate_unless_open(connection, data_set_id, row, new)
+        outcomes.append("labelled" if is_added else "kept")
     return outcomes
+
+
+def _annotate_unless_open(
+    connection: Connection, data_set_id: int, photograph: RowMapping, new: NewAnnotation
+) -> bool:
+    """Adds an annotation, unless somebody has the photograph open to label it; returns whether it did."""
+    try:
+        annotate(connection, data_set_id, photograph["id"], new, photograph["annotation_id"])
+    except RequestError as error:
+        if error.code != "leased":
+            raise
+        return False
+    return True
 
 
 def _is_imported(connection: Connection, photograph: RowMapping) -> bool:

@@ -107,7 +107,8 @@ async def answer_import(
 ) -> DataSetImport:
     """Imports an archive again, with answers to the questions of its import; it need not be sent again.
 
-    Labels of the earlier import are replaced, those that people gave stay.
+    Photographs keep their labels; annotations that are rotated replace those of the earlier import, not
+    those of people.
     """
     now = datetime.now(UTC)
     earlier = await data_sets.read(imports.show_import, data_set_id, import_id, now)

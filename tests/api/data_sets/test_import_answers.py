@@ -175,6 +175,33 @@ def test_labels_that_people_gave_stay(engineer, path, imported, answered):
     assert engineer.get(f"{path}/photographs/{one['id']}").json()["label"] == "scratch"
 
 
+def test_labels_of_other_archives_stay(engineer, path, imported, answered):
+    """The import has kept them, and so does the next one."""
+    imported({"images/d.png": png(4), "images/d.json": labelme("d.png", ("scratch", 1))})
+    place, shown = imported(UNCLEAR)
+    assert (shown["result"]["labelled"], shown["result"]["kept"]) == (3, 1)
+    before = engineer.get(path).json()["counts"]["labels"]
+    place, _ = answered(place, good_labels=["no burr"])
+    _, shown = answered(place, good_labels=["--clean"])
+    assert engineer.get(path).json()["counts"]["labels"] == {**before, "good": before["good"] + 2}
+    assert shown["result"]["kept"] == 1
+
+
+def test_photographs_that_a_person_has_open_are_left_to_that_person(engineer, path, imported, answered):
+    entries = {**UNCLEAR, "parts/dent/r.png": rotated(7, 20, 20)}
+    entries["parts/masks/dent/r.png"] = encode(drawn(20, 20), "PNG")
+    place, _ = imported(entries)
+    for one in engineer.get(f"{path}/photographs").json()["photographs"]:
+        opened = engineer.post(f"{path}/photographs/{one['id']}/lease", json={"session": "of a person"})
+        assert opened.status_code == 200
+    _, shown = answered(place, good_labels=["no burr"], annotations_before_rotation=True)
+    assert shown["state"] == "done", shown
+    assert (shown["result"]["labelled"], shown["result"]["kept"]) == (
+        1,
+        1,
+    )  # the new one, and the rotated one
+
+
 def test_bad_answers_are_refused_and_can_be_corrected(engineer, imported, answered, monkeypatch):
     place, _ = imported(UNCLEAR)
     for answers in (
