@@ -48,9 +48,8 @@ def _renumbered(reviewed: Dataset, dataset: Dataset, folder: Path) -> Iterator[D
     """The items with class indices of the data set, also for the values in masks."""
     indices = {name: index for index, name in enumerate(dataset.classes)}
     several = len(reviewed.classes) > 2
-    values = tuple(
-        (value, indices[name]) for value, name in enumerate(reviewed.classes) if value and name in indices
-    )
+    numbers = {old: indices[name] for old, name in enumerate(reviewed.classes) if old and name in indices}
+    values = tuple(numbers.items())
     for item in reviewed.items:
         name = reviewed.classes[item.label]
         if name not in indices:
@@ -63,5 +62,6 @@ def _renumbered(reviewed: Dataset, dataset: Dataset, folder: Path) -> Iterator[D
             )
         numbered = values if several and item.mask_file is not None else None
         if item.mask_values is not None:  # a class_mask, which can have ignored areas
-            numbered = (*values, (IGNORED, IGNORED))
+            known = {**numbers, IGNORED: IGNORED}
+            numbered = tuple((value, known[old]) for value, old in item.mask_values if old in known)
         yield replace(item, label=indices[name], mask_values=numbered, drawn_on="upright")
