@@ -74,7 +74,8 @@ class ArchiveImport:
     """One import.
 
     `folder` contains the archive, `ARCHIVE`, or its files, `UNPACKED`; everything else is written there.
-    `who` sent the archive `name`. If there are questions, its files are moved to `unanswered`.
+    `who` sent the archive `name`. If there are questions, its files are moved to `unanswered`. An import with
+    answers `repeats` an earlier one, whose questions are open again if it fails.
     """
 
     kind = IMPORT_JOBS
@@ -86,6 +87,7 @@ class ArchiveImport:
     name: str
     who: str
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    repeats: int | None = None
     result: ImportResult = field(default_factory=ImportResult)
     id: int = field(init=False)
 
@@ -96,20 +98,17 @@ class ArchiveImport:
             SegdecError: If the archive cannot be used.
             RequestError: If the data set was deleted, or its files or rows cannot be stored now.
         """
+        is_done = False
         try:
             await self._read_archive()
+            await self._store_photographs()
+            is_done = True
         finally:
-            if self.result.unclear_labels or self.result.unclear_rotation:
+            has_questions = self.result.unclear_labels or self.result.unclear_rotation
+            number = self.id if has_questions else None if is_done else self.repeats
+            if number is not None:
                 unpacked = self.folder / UNPACKED
-                await asyncio.to_thread(self.unanswered.add, self.data_set_id, self.id, unpacked, self.now())
-        folder = await asyncio.to_thread(ConvertedFolder, self.folder / CONVERTED)
-        used = await asyncio.to_thread(folder.used_classes)
-        classes = await self.store.write(_add_classes, self.data_set_id, used, self.who)
-        self._count(found=len(folder.photographs))
-        for batch in _batches(folder.photographs):
-            loaded = await asyncio.to_thread(folder.load, batch, classes)
-            await self._check_space(sum(one.photograph.file.bytes for one in loaded))
-            await self._store_batch(loaded)
+                await asyncio.to_thread(self.unanswered.add, self.data_set_id, number, unpacked, self.now())
 
     def start_row(self, connection: Connection, now: datetime) -> int:
         """Adds the row of the import; RequestError 404 if the data set does not exist."""
@@ -137,6 +136,16 @@ class ArchiveImport:
             self._add_problems()
         self.result = self.result.model_copy(update={"notes": [_without_folder(note) for note in notes]})
         self._ask_about_rotation(any(BEFORE_ROTATION in note for note in notes))
+
+    async def _store_photographs(self) -> None:
+        folder = await asyncio.to_thread(ConvertedFolder, self.folder / CONVERTED)
+        used = await asyncio.to_thread(folder.used_classes)
+        classes = await self.store.write(_add_classes, self.data_set_id, used, self.who)
+        self._count(found=len(folder.photographs))
+        for batch in _batches(folder.photographs):
+            loaded = await asyncio.to_thread(folder.load, batch, classes)
+            await self._check_space(sum(one.photograph.file.bytes for one in loaded))
+            await self._store_batch(loaded)
 
     async def _unpack(self) -> list[str]:
         """Unpacks the archive, which may be much smaller than its files, if they leave space on the disk."""

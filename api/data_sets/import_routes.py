@@ -118,6 +118,7 @@ async def answer_import(
             unpacked, who = folder.path / UNPACKED, author_of(request)
             unanswered.take(data_set_id, import_id, unpacked)
             job = ArchiveImport(data_sets, data_set_id, folder.path, options, unanswered, earlier.name, who)
+            job.repeats = import_id
             try:
                 number = await jobs.start(folder, job)
             except RequestError as error:

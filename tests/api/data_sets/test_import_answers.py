@@ -1,17 +1,20 @@
 """Questions about an archive are answered without a second upload."""
 
 import shutil
+from asyncio import CancelledError
 from datetime import UTC, datetime, timedelta
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from api.data_sets import archive_import
 from api.data_sets.archive_import import ArchiveImport
 from api.data_sets.unanswered_archives import STORAGE_TIME, UnansweredArchives
 from api.errors import RequestError
 from api.jobs import runner
+from api.messages.causes import Cause, JobError
 from segdec.images import decode_mask_values
 from tests.api.conftest import problem
 from tests.api.data_sets.conftest import SETS, wait_for_job
@@ -234,6 +237,17 @@ def test_questions_survive_a_restart_and_end_with_the_data_set(record_folder):
         assert second.get(f"{path}/imports").json()["imports"] == [shown]
         assert second.delete(f"{path}?name=Brackets").status_code == 204
     assert not list(record_folder.glob("unanswered_imports/*"))
+
+
+@pytest.mark.parametrize("failure", [JobError("It failed.", Cause(code="reading_memory")), CancelledError()])
+def test_an_import_with_answers_that_fails_can_be_repeated(imported, answered, monkeypatch, failure):
+    place, _ = imported(UNCLEAR)
+    sent = {"good_labels": ["no burr"], "defect_labels": ["--clean"]}
+    with monkeypatch.context() as failing:
+        failing.setattr(archive_import, "run_datasets", AsyncMock(side_effect=failure))
+        assert answered(place, **sent)[1]["state"] == "failed"
+    _, shown = answered(place, **sent)
+    assert (shown["state"], shown["result"]["labelled"]) == ("done", 2)
 
 
 def test_answers_while_no_job_can_be_stored_are_to_be_repeated(engineer, imported, answered, record_folder):
