@@ -11,7 +11,7 @@ from pathlib import Path
 from datasets.annotations.labels import DEFECT
 from datasets.layouts import manifest
 from datasets.reading_options import DEFAULTS, ReadingOptions
-from datasets.sample import IGNORED, Dataset, DataSetItem
+from datasets.sample import Dataset, DataSetItem, renumber
 from segdec.errors import DatasetError
 
 
@@ -48,9 +48,7 @@ def _renumbered(reviewed: Dataset, dataset: Dataset, folder: Path) -> Iterator[D
     """The items with class indices of the data set, also for the values in masks."""
     indices = {name: index for index, name in enumerate(dataset.classes)}
     several = len(reviewed.classes) > 2
-    values = tuple(
-        (value, indices[name]) for value, name in enumerate(reviewed.classes) if value and name in indices
-    )
+    numbers = {old: indices[name] for old, name in enumerate(reviewed.classes) if old and name in indices}
     for item in reviewed.items:
         name = reviewed.classes[item.label]
         if name not in indices:
@@ -61,7 +59,7 @@ def _renumbered(reviewed: Dataset, dataset: Dataset, folder: Path) -> Iterator[D
                 f"one on all photographs (python -m training fit), remove the lines with '{name}' from the "
                 f"manifest, or set data.merge_defects to merge all classes of defects into '{DEFECT}'."
             )
-        numbered = values if several and item.mask_file is not None else None
+        numbered = tuple(numbers.items()) if several and item.mask_file is not None else None
         if item.mask_values is not None:  # a class_mask, which can have ignored areas
-            numbered = (*values, (IGNORED, IGNORED))
+            numbered = renumber(item.mask_values, numbers)
         yield replace(item, label=indices[name], mask_values=numbered, drawn_on="upright")

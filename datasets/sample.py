@@ -1,7 +1,7 @@
 """Common types of all layouts: items, which hold no pixels, and samples, which do."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -35,6 +35,17 @@ IGNORED = 255
 
 MAX_CLASSES = IGNORED - 1
 """Classes of defects that a mask can number."""
+
+
+def renumber(values: MaskValues, numbers: Mapping[int, int]) -> MaskValues:
+    """Returns the values of classes that have other indices now; `numbers` has the new index of each.
+
+    Values of other classes are left out: a mask that holds one of them is then invalid.
+    """
+    known = {**numbers, 0: 0, IGNORED: IGNORED}
+    pairs = values or zip(known, known, strict=True)
+    found = tuple((value, known[number]) for value, number in pairs if number and number in known)
+    return found or ((IGNORED, IGNORED),)  # an empty tuple is `VALUES_ARE_CLASSES`
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from datasets.sample import IGNORED, Dataset, DataSetItem, MaskValues
+from datasets.sample import Dataset, DataSetItem, renumber
 from segdec.errors import DatasetError
 
 PREFIX = "test folder/"
@@ -48,10 +48,7 @@ def split_test_folder(dataset: Dataset) -> tuple[list[DataSetItem], list[DataSet
 
 def _renumbered(item: DataSetItem, numbers: dict[int, int]) -> DataSetItem:
     """The item with another name and the class indices of the data set, also for the values in its mask."""
-    values: MaskValues | None = item.mask_values
-    if values is not None:
-        pairs = values or tuple((label, label) for label in (*numbers, IGNORED) if label)
-        values = tuple((value, numbers.get(label, label)) for value, label in pairs)
+    values = None if item.mask_values is None else renumber(item.mask_values, numbers)
     name, group = f"{PREFIX}{item.name}", f"{PREFIX}{item.group}"
     label = numbers[item.label]
     return replace(item, name=name, group=group, label=label, mask_values=values)

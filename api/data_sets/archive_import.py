@@ -22,10 +22,12 @@ from api.data_sets.names import MAX_CLASS_NAME, extend_classes
 from api.data_sets.photographs import add_photograph, find_photograph
 from api.data_sets.tables import data_set_annotations
 from api.data_sets.unanswered_archives import UnansweredArchives
+from api.errors import RequestError
 from api.jobs.stored_jobs import start_job
 from api.messages.causes import Cause, JobError
 from api.record.queries import add_audit_entry
 from segdec.config import GOOD
+from segdec.runtime.label_names import plain_label
 
 ARCHIVE, UNPACKED, CONVERTED, PROBLEMS = "archive.zip", "archive", "converted", "problems.jsonl"
 DISK_SPACE_FACTOR = 3
@@ -72,7 +74,8 @@ class ArchiveImport:
     """One import.
 
     `folder` contains the archive, `ARCHIVE`, or its files, `UNPACKED`; everything else is written there.
-    `who` sent the archive `name`. If there are questions, its files are moved to `unanswered`.
+    `who` sent the archive `name`. If there are questions, its files are moved to `unanswered`. An import with
+    answers `repeats` an earlier one, whose questions are open again if it fails.
     """
 
     kind = IMPORT_JOBS
@@ -84,6 +87,7 @@ class ArchiveImport:
     name: str
     who: str
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    repeats: int | None = None
     result: ImportResult = field(default_factory=ImportResult)
     id: int = field(init=False)
 
@@ -94,20 +98,17 @@ class ArchiveImport:
             SegdecError: If the archive cannot be used.
             RequestError: If the data set was deleted, or its files or rows cannot be stored now.
         """
+        is_done = False
         try:
             await self._read_archive()
+            await self._store_photographs()
+            is_done = True
         finally:
-            if self.result.unclear_labels or self.result.unclear_rotation:
+            has_questions = self.result.unclear_labels or self.result.unclear_rotation
+            number = self.id if has_questions else None if is_done else self.repeats
+            if number is not None:
                 unpacked = self.folder / UNPACKED
-                await asyncio.to_thread(self.unanswered.add, self.data_set_id, self.id, unpacked, self.now())
-        folder = await asyncio.to_thread(ConvertedFolder, self.folder / CONVERTED)
-        used = await asyncio.to_thread(folder.used_classes)
-        classes = await self.store.write(_add_classes, self.data_set_id, used, self.who)
-        self._count(found=len(folder.photographs))
-        for batch in _batches(folder.photographs):
-            loaded = await asyncio.to_thread(folder.load, batch, classes)
-            await self._check_space(sum(one.photograph.file.bytes for one in loaded))
-            await self._store_batch(loaded)
+                await asyncio.to_thread(self.unanswered.add, self.data_set_id, number, unpacked, self.now())
 
     def start_row(self, connection: Connection, now: datetime) -> int:
         """Adds the row of the import; RequestError 404 if the data set does not exist."""
@@ -135,6 +136,16 @@ class ArchiveImport:
             self._add_problems()
         self.result = self.result.model_copy(update={"notes": [_without_folder(note) for note in notes]})
         self._ask_about_rotation(any(BEFORE_ROTATION in note for note in notes))
+
+    async def _store_photographs(self) -> None:
+        folder = await asyncio.to_thread(ConvertedFolder, self.folder / CONVERTED)
+        used = await asyncio.to_thread(folder.used_classes)
+        classes = await self.store.write(_add_classes, self.data_set_id, used, self.who)
+        self._count(found=len(folder.photographs))
+        for batch in _batches(folder.photographs):
+            loaded = await asyncio.to_thread(folder.load, batch, classes)
+            await self._check_space(sum(one.photograph.file.bytes for one in loaded))
+            await self._store_batch(loaded)
 
     async def _unpack(self) -> list[str]:
         """Unpacks the archive, which may be much smaller than its files, if they leave space on the disk."""
@@ -187,8 +198,9 @@ class ArchiveImport:
             self._ask_about_rotation(any(one.code == "mask_before_rotation" for one in causes))
 
     def _ask_about_labels(self, labels: Iterable[str]) -> None:
-        usable = {label for label in labels if label.isprintable() and len(label) <= MAX_CLASS_NAME}
-        update = {"unclear_labels": sorted(usable)[:MAX_UNCLEAR_LABELS]}
+        usable = [label for label in labels if label.isprintable() and len(label) <= MAX_CLASS_NAME]
+        one_spelling = {plain_label(label): label for label in sorted(usable, reverse=True)}
+        update = {"unclear_labels": sorted(one_spelling.values())[:MAX_UNCLEAR_LABELS]}
         self.result = self.result.model_copy(update=update)
 
     def _ask_about_rotation(self, is_unclear: bool) -> None:
@@ -205,9 +217,9 @@ class ArchiveImport:
 
     async def _store_batch(self, loaded: Sequence[LoadedPhotograph]) -> None:
         files = [one.photograph.file for one in loaded] + [one.mask for one in loaded if one.mask is not None]
-        is_repeated = self.options.answers != ImportAnswers()
+        is_rotated = self.options.answers.annotations_before_rotation is True
         outcomes = await self.store.write(
-            _add_photographs, self.data_set_id, loaded, self.who, self.now(), is_repeated, files=files
+            _add_photographs, self.data_set_id, loaded, self.who, self.now(), is_rotated, files=files
         )
         for outcome in outcomes:
             self._count(**{outcome: 1})
@@ -276,11 +288,11 @@ def _add_photographs(
     loaded: Sequence[LoadedPhotograph],
     who: str,
     now: datetime,
-    is_repeated: bool,
+    is_rotated: bool,
 ) -> list[str]:
     """Adds photographs, and their labels unless a person has labelled them; returns the outcomes to count.
 
-    `is_repeated`: an import before it has read the archive without the answers, so its labels are replaced.
+    `is_rotated`: an import before it may have stored masks that were not rotated; these are replaced.
     """
     outcomes: list[str] = []
     for one in loaded:
@@ -293,13 +305,25 @@ def _add_photographs(
         stored = row["label"], row["mask"] and bytes(row["mask"])
         if row["annotation_id"] is not None and stored == (one.content.label, mask):
             continue
-        if row["annotation_id"] is None or (is_repeated and _is_imported(connection, row)):
-            new = NewAnnotation(one.content, mask, "imported", who, now)
-            annotate(connection, data_set_id, added.id, new, row["annotation_id"])
-            outcomes.append("labelled")
-        else:
-            outcomes.append("kept")
+        is_same_label = is_rotated and row["label"] == one.content.label
+        is_used = row["annotation_id"] is None or (is_same_label and _is_imported(connection, row))
+        new = NewAnnotation(one.content, mask, "imported", who, now)
+        is_added = is_used and _annotate_unless_open(connection, data_set_id, row, new)
+        outcomes.append("labelled" if is_added else "kept")
     return outcomes
+
+
+def _annotate_unless_open(
+    connection: Connection, data_set_id: int, photograph: RowMapping, new: NewAnnotation
+) -> bool:
+    """Adds an annotation, unless somebody has the photograph open to label it; returns whether it did."""
+    try:
+        annotate(connection, data_set_id, photograph["id"], new, photograph["annotation_id"])
+    except RequestError as error:
+        if error.code != "leased":
+            raise
+        return False
+    return True
 
 
 def _is_imported(connection: Connection, photograph: RowMapping) -> bool:

@@ -89,7 +89,12 @@ async def add_archive(
     return await data_sets.read(imports.show_import, data_set_id, number, datetime.now(UTC))
 
 
-@router.post("/imports/{import_id}/answers", status_code=202, responses=BODY_PROBLEMS, dependencies=CHANGE)
+@router.post(
+    "/imports/{import_id}/answers",
+    status_code=202,
+    responses={**BODY_PROBLEMS, **document_problems(507)},
+    dependencies=CHANGE,
+)
 async def answer_import(
     sent: Annotated[ImportAnswers, json_body(ImportAnswers)],
     request: Request,
@@ -102,20 +107,26 @@ async def answer_import(
 ) -> DataSetImport:
     """Imports an archive again, with answers to the questions of its import; it need not be sent again.
 
-    Labels of the earlier import are replaced, those that people gave stay.
+    Photographs keep their labels; annotations that are rotated replace those of the earlier import, not
+    those of people.
     """
     now = datetime.now(UTC)
     earlier = await data_sets.read(imports.show_import, data_set_id, import_id, now)
     options = replace(_archive_options(settings), answers=imports.combine_answers(earlier, sent))
-    async with jobs.open_folder(imports.IMPORT_JOBS) as folder:
-        unpacked, who = folder.path / UNPACKED, author_of(request)
-        unanswered.take(data_set_id, import_id, unpacked)
-        job = ArchiveImport(data_sets, data_set_id, folder.path, options, unanswered, earlier.name, who)
-        try:
-            number = await jobs.start(folder, job)
-        except RequestError:
-            unanswered.add(data_set_id, import_id, unpacked, now)
-            raise
+    try:
+        async with jobs.open_folder(imports.IMPORT_JOBS) as folder:
+            unpacked, who = folder.path / UNPACKED, author_of(request)
+            unanswered.take(data_set_id, import_id, unpacked)
+            job = ArchiveImport(data_sets, data_set_id, folder.path, options, unanswered, earlier.name, who)
+            job.repeats = import_id
+            try:
+                number = await jobs.start(folder, job)
+            except RequestError as error:
+                if error.status != 404:  # the data set was deleted meanwhile
+                    await asyncio.to_thread(unanswered.add, data_set_id, import_id, unpacked, now)
+                raise
+    except OSError as error:
+        raise no_space("archive", f"{error.strerror or error}.") from error
     return await data_sets.read(imports.show_import, data_set_id, number, now)
 
 

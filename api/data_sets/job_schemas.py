@@ -31,7 +31,7 @@ class ImportResult(AnswerPart):
     restored: int = Field(0, description="had been removed from the data set")
     present: int = Field(0, description="were in the data set already")
     labelled: int = Field(0, description="got the label of the archive")
-    kept: int = Field(0, description="kept the label that a person had given before")
+    kept: int = Field(0, description="kept the label that they had, or a person has them open to label them")
     left_out: int = Field(0, description="could not be used; see the problems")
     problems: list[ImportProblem] = Field([], description="the first 200")
     notes: list[str] = Field([], description="how the archive was read")

@@ -39,7 +39,8 @@ class UnansweredArchives:
             hours = STORAGE_TIME / timedelta(hours=1)
             detail = (
                 "The import {number} has no open question, or its archive was deleted: somebody has "
-                "answered, or {hours:g} hours have passed. Send the archive again."
+                "answered, {hours:g} hours have passed, or newer archives needed its space. Send the archive "
+                "again."
             )
             raise RequestError(409, "archive_deleted", detail, number=import_id, hours=hours) from None
 
@@ -71,10 +72,16 @@ class UnansweredArchives:
         for added, path in sorted(stored, reverse=True):
             total += _count_bytes(path)
             if total > self._max_bytes or added < (now - STORAGE_TIME).timestamp():
-                shutil.rmtree(path, ignore_errors=True)
+                _delete(path)
 
     def _path(self, data_set_id: int, import_id: int) -> Path:
         return self._folder / str(data_set_id) / str(import_id)
+
+
+def _delete(folder: Path) -> None:
+    """Renames a folder before its files are deleted: whoever takes an archive gets all of it."""
+    with suppress(OSError):  # it was just taken
+        shutil.rmtree(folder.rename(folder.with_suffix(".deleted")), ignore_errors=True)
 
 
 def _count_bytes(folder: Path) -> int:

@@ -120,6 +120,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             f"{limit} connections are open or busy. Retry later, or start with a larger --max-connections."
         )
         refused._reject(HTTPStatus.SERVICE_UNAVAILABLE, detail, "connections_full")
+        if refused.scheme == "https":
+            refused.transport.abort()  # otherwise it stays open until its client has closed TLS, too
 
     def on_response_complete(self) -> None:
         self._idle_number = next(_idle_numbers)

@@ -98,6 +98,7 @@ class Record:
         self._writer: RecordWriter | None = None
         self._pictures: PictureStore | None = None
         self._retention: Retention | None = None
+        self._may_have_orphans = True
 
     async def open(self) -> None:
         """Migrates the database, removes orphaned pictures, and starts the threads.
@@ -150,11 +151,17 @@ class Record:
         rules, space = self._rules, self._reserved_space
         retention = Retention(self._engine, pictures, rules, clock, space, self.metrics, self._check_failure)
         try:
-            remove_orphaned_pictures(self._engine, pictures)
+            self._remove_orphans(pictures)
             check_writable(self._engine, pictures)
         except (SQLAlchemyError, OSError) as error:
             return pictures, retention, error
         return pictures, retention, None
+
+    def _remove_orphans(self, pictures: PictureStore) -> None:
+        """Removes orphaned pictures, once."""
+        if self._may_have_orphans:
+            remove_orphaned_pictures(self._engine, pictures)
+            self._may_have_orphans = False
 
     @property
     def _reserved_space(self) -> ReservedSpace:
@@ -162,6 +169,7 @@ class Record:
 
     def _check_failure(self) -> None:
         """After a failure, finds out whether the record can be written again; raises as `write`."""
+        self._remove_orphans(self.pictures)
         if self.problem is not None:
             check_writable(self._engine, self.pictures)
             self._on_attempt(None)

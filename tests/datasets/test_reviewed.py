@@ -88,6 +88,22 @@ def test_areas_that_are_ignored_stay_so(folder_root, make_reviewed):
     assert np.count_nonzero(sample.mask) == 3 and sample.ignored[0].all()
 
 
+def test_values_in_masks_keep_their_classes_beside_a_listed_class_that_means_good(folder_root, make_reviewed):
+    classes = ("dent", "undamaged", "scratch")
+    folder = make_reviewed("one", ("a", "scratch"), classes=classes, masked="a")
+    pixels = np.zeros((12, 20), np.uint8)
+    pixels[4, 5:8], pixels[5, 5:8] = 1, 3
+    assert cv2.imwrite(str(folder / "masks/a.png"), pixels)
+    manifest = folder / "manifest.jsonl"
+    manifest.write_text(manifest.read_text().replace('"mask"', '"class_mask"'))
+    dataset = load_dataset("folder", folder_root, reviewed=[folder])
+    item = next(item for item in dataset.items if item.name == "reviewed/a")
+    assert read(item).classes[4:6, 5].tolist() == [1, 2]
+    assert cv2.imwrite(str(folder / "masks/a.png"), pixels - (pixels == 3))
+    with pytest.raises(DatasetError, match="holds the values 2, which are not classes"):
+        read(item)
+
+
 def test_a_class_that_the_data_set_does_not_have_is_refused(folder_root, make_reviewed):
     folder = make_reviewed("one", ("a", "hole"), ("b", "good"), classes=("dent", "hole"))
     words = r"1 photographs have the label 'hole'.*good, dent, scratch.*Train a new"

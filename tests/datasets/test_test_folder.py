@@ -40,3 +40,10 @@ def test_classes_are_those_of_the_data_set():
     with pytest.raises(DatasetError, match=r"more has photographs of the classes hole, but .*merge_defects"):
         add_test_folder(dataset, unknown, "more")
     assert add_test_folder(dataset, unknown, "more", merge_defects=True).classes[3] == "hole"
+
+
+def test_a_class_in_masks_that_the_data_set_does_not_have_is_no_other_class():
+    dataset = Dataset(("good", "dent"), ())
+    tested = Dataset(("good", "hole", "dent"), (item(0, ((7, 1),)), item(2, ((7, 1), (9, 2)))))
+    added = add_test_folder(dataset, tested, "more").items
+    assert [each.mask_values for each in added] == [((255, 255),), ((9, 1),)]

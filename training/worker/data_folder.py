@@ -11,6 +11,7 @@ import numpy as np
 from segdec.config import GOOD
 from segdec.errors import DatasetError, RunError
 from segdec.images import decode_mask_values, encode_png
+from segdec.runtime.class_list import format_class_list
 from segdec.runtime.files import atomic_folder, write_bytes_atomic
 from segdec.training_schemas import LeasedJob
 from training.worker.service_connection import ServiceConnection
@@ -58,7 +59,7 @@ def fetch_data(
         if set(learned) != set(job.classes):
             _ignore_others(staged, kept, job.classes, learned)
         names = [name for name in job.classes if name in learned]
-        (staged / CLASSES).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+        (staged / CLASSES).write_text(format_class_list(names), encoding="utf-8")
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept)
         (staged / MANIFEST).write_text(text, encoding="utf-8")
 

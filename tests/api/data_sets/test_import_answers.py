@@ -1,14 +1,20 @@
 """Questions about an archive are answered without a second upload."""
 
+import shutil
+from asyncio import CancelledError
 from datetime import UTC, datetime, timedelta
+from unittest.mock import AsyncMock, Mock
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from api.data_sets import archive_import
+from api.data_sets.archive_import import ArchiveImport
 from api.data_sets.unanswered_archives import STORAGE_TIME, UnansweredArchives
 from api.errors import RequestError
 from api.jobs import runner
+from api.messages.causes import Cause, JobError
 from segdec.images import decode_mask_values
 from tests.api.conftest import problem
 from tests.api.data_sets.conftest import SETS, wait_for_job
@@ -104,6 +110,19 @@ def test_unclear_labels_are_answered_one_after_the_other(engineer, path, importe
     assert list((record_folder / "jobs").iterdir()) == []
 
 
+def test_spellings_of_a_label_are_one_question(imported, answered):
+    """The program compares answers without case and separators: two of them could contradict each other."""
+    entries = {
+        **UNCLEAR,
+        "parts/images/g.png": png(7),
+        "parts/images/g.json": labelme("g.png", ("No_Burr", 1)),
+    }
+    place, shown = imported(entries)
+    assert shown["result"]["unclear_labels"] == ["--clean", "No_Burr"]
+    _, shown = answered(place, good_labels=["No_Burr"], defect_labels=["--clean"])
+    assert (shown["state"], shown["result"]["labelled"]) == ("done", 3), shown
+
+
 def test_an_archive_without_a_usable_photograph_can_be_answered(imported, answered):
     entries = {name: content for name, content in UNCLEAR.items() if name.startswith("parts/images/e")}
     place, shown = imported(entries)
@@ -159,6 +178,33 @@ def test_labels_that_people_gave_stay(engineer, path, imported, answered):
     assert engineer.get(f"{path}/photographs/{one['id']}").json()["label"] == "scratch"
 
 
+def test_labels_of_other_archives_stay(engineer, path, imported, answered):
+    """The import has kept them, and so does the next one."""
+    imported({"images/d.png": png(4), "images/d.json": labelme("d.png", ("scratch", 1))})
+    place, shown = imported(UNCLEAR)
+    assert (shown["result"]["labelled"], shown["result"]["kept"]) == (3, 1)
+    before = engineer.get(path).json()["counts"]["labels"]
+    place, _ = answered(place, good_labels=["no burr"])
+    _, shown = answered(place, good_labels=["--clean"])
+    assert engineer.get(path).json()["counts"]["labels"] == {**before, "good": before["good"] + 2}
+    assert shown["result"]["kept"] == 1
+
+
+def test_photographs_that_a_person_has_open_are_left_to_that_person(engineer, path, imported, answered):
+    entries = {**UNCLEAR, "parts/dent/r.png": rotated(7, 20, 20)}
+    entries["parts/masks/dent/r.png"] = encode(drawn(20, 20), "PNG")
+    place, _ = imported(entries)
+    for one in engineer.get(f"{path}/photographs").json()["photographs"]:
+        opened = engineer.post(f"{path}/photographs/{one['id']}/lease", json={"session": "of a person"})
+        assert opened.status_code == 200
+    _, shown = answered(place, good_labels=["no burr"], annotations_before_rotation=True)
+    assert shown["state"] == "done", shown
+    assert (shown["result"]["labelled"], shown["result"]["kept"]) == (
+        1,
+        1,
+    )  # the new one, and the rotated one
+
+
 def test_bad_answers_are_refused_and_can_be_corrected(engineer, imported, answered, monkeypatch):
     place, _ = imported(UNCLEAR)
     for answers in (
@@ -191,6 +237,39 @@ def test_questions_survive_a_restart_and_end_with_the_data_set(record_folder):
         assert second.get(f"{path}/imports").json()["imports"] == [shown]
         assert second.delete(f"{path}?name=Brackets").status_code == 204
     assert not list(record_folder.glob("unanswered_imports/*"))
+
+
+@pytest.mark.parametrize("failure", [JobError("It failed.", Cause(code="reading_memory")), CancelledError()])
+def test_an_import_with_answers_that_fails_can_be_repeated(imported, answered, monkeypatch, failure):
+    place, _ = imported(UNCLEAR)
+    sent = {"good_labels": ["no burr"], "defect_labels": ["--clean"]}
+    with monkeypatch.context() as failing:
+        failing.setattr(archive_import, "run_datasets", AsyncMock(side_effect=failure))
+        assert answered(place, **sent)[1]["state"] == "failed"
+    _, shown = answered(place, **sent)
+    assert (shown["state"], shown["result"]["labelled"]) == ("done", 2)
+
+
+def test_answers_while_no_job_can_be_stored_are_to_be_repeated(engineer, imported, answered, record_folder):
+    place, _ = imported(UNCLEAR)
+    jobs = record_folder / "jobs"
+    jobs.rmdir()
+    jobs.touch()  # no folder can be created in it, as on a full disk
+    sent = {"good_labels": ["no burr"]}
+    assert problem(engineer.post(f"{place}/answers", json=sent)) == (507, "no_space")
+    jobs.unlink()
+    assert answered(place, **sent)[1]["state"] == "done"
+
+
+def test_no_archive_of_a_data_set_that_is_deleted_meanwhile_is_stored(
+    engineer, imported, record_folder, monkeypatch
+):
+    place, _ = imported(UNCLEAR)
+    deleted = RequestError(404, "data_set_not_found", "There is no such data set.")
+    monkeypatch.setattr(ArchiveImport, "start_row", Mock(side_effect=deleted))
+    answer = engineer.post(f"{place}/answers", json={"good_labels": ["no burr"]})
+    assert problem(answer) == (404, "data_set_not_found")
+    assert not list(record_folder.glob("unanswered_imports/*/*"))
 
 
 # === Storage ===
@@ -238,3 +317,19 @@ def test_an_archive_is_taken_once(archives, tmp_path):
     with pytest.raises(RequestError, match="The import 1 has no open question") as raised:
         archives.take(1, 1, tmp_path / "other")
     assert raised.value.values == {"number": 1, "hours": 24}
+
+
+def test_an_archive_that_is_being_deleted_cannot_be_taken(archives, tmp_path, monkeypatch):
+    """Otherwise some of its photographs would be missing."""
+    archives.add_example(1)
+    delete, deleted = shutil.rmtree, []
+
+    def take_and_delete(path, **words):
+        with pytest.raises(RequestError, match="The import 1 has no open question"):
+            archives.take(1, 1, tmp_path / "job")
+        deleted.append(path)
+        delete(path, **words)
+
+    monkeypatch.setattr(shutil, "rmtree", take_and_delete)
+    archives.delete_old(NOW + 2 * STORAGE_TIME)
+    assert len(deleted) == 1 and not list((tmp_path / "unanswered/1").iterdir())

@@ -72,3 +72,18 @@ def test_unusable_pair_is_refused_in_one_line(certificate, key, words):
     with pytest.raises(ConfigError, match=words) as caught:
         tls_options(settings(certificate, key))
     assert "\n" not in str(caught.value)
+
+
+def test_a_connection_that_is_replaced_ends_before_its_client_has_closed_tls(make_app):
+    app = make_app(tls_certificate=CERTIFICATE, tls_key=KEY, max_connections=1)
+    trusting = ssl.create_default_context(cafile=CERTIFICATE)
+    with (
+        served(app) as address,
+        socket.create_connection(address, timeout=20) as wire,
+        trusting.wrap_socket(wire, server_hostname="localhost") as first,
+        socket.create_connection(address, timeout=20) as other,
+        trusting.wrap_socket(other, server_hostname="localhost"),
+    ):
+        assert b" 503 " in first.recv(2**16)
+        while socket.socket.recv(first, 2**16):  # without an answer to the end of TLS
+            pass

@@ -105,6 +105,8 @@ def test_a_start_that_cannot_write_reads_and_recovers(tmp_path, monkeypatch, par
     monkeypatch.setattr(database, "BUSY_S", 0.5)
     with EngineerClient(tmp_path / "record") as client:
         fill_record(client, part)
+    pictures, orphan = FolderPictures(tmp_path / "record/pictures"), bytes(32)
+    pictures.put(orphan, b"of a crash")
     failure = ExitStack()
     failure.enter_context(begin(tmp_path / "record", monkeypatch))
     with failure, EngineerClient(tmp_path / "record") as client:
@@ -113,6 +115,7 @@ def test_a_start_that_cannot_write_reads_and_recovers(tmp_path, monkeypatch, par
         assert inspect(client, part + b"\0").status_code == 503
         failure.close()
         wait_until_ready(client)
+        assert not pictures.contains(orphan)
         assert inspect(client, part + b"\0").status_code == 200
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from api.training import chunk_limits
+from datasets.loading import load_dataset
 from segdec import __version__
 from segdec.errors import ServiceError
 from segdec.images import decode_image, encode_png
@@ -181,6 +182,16 @@ def test_a_worker_fetches_the_data_of_its_job(leased, tmp_path):
     assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "files").iterdir()} == before
     with pytest.raises(ServiceError, match="has no file"):
         worker.read_data_file(job, hashlib.sha256(b"of another data set").hexdigest())
+
+
+def test_a_job_without_classes_of_defects_has_a_folder_that_can_be_read(leased, tmp_path):
+    worker, job = leased
+    good = job.model_copy(
+        update={"classes": [], "settings": job.settings.model_copy(update={"classes": None})}
+    )
+    fetch_data(worker, good, tmp_path / "files", tmp_path / "data", lambda *_: None)
+    read = load_dataset("manifest", tmp_path / "data")
+    assert (read.classes, read.problems, {item.label for item in read.items}) == (("good", "defect"), (), {0})
 
 
 def test_files_are_uploaded_in_chunks_and_downloaded(leased, tmp_path, monkeypatch):
