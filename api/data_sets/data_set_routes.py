@@ -52,6 +52,9 @@ class DataSetChange(SentModel):
 
     name: RequiredName | None = Field(None, description="null: not changed")
     add_classes: Classes = Field([], description="are added at the end; a class is never removed")
+    unclear_are_defects: bool = Field(
+        False, description="whether added names that may mean a good part, such as `no burr`, are defects"
+    )
 
 
 class KnownDigests(SentModel):
@@ -90,8 +93,9 @@ async def change_data_set(
     data_set_id: DataSetId,
 ) -> DataSet:
     """Renames a data set, or adds classes."""
-    change = definitions.change_data_set
-    await data_sets.write(change, data_set_id, sent.name, sent.add_classes, author_of(request))
+    change, who = definitions.change_data_set, author_of(request)
+    classes = sent.add_classes, sent.unclear_are_defects
+    await data_sets.write(change, data_set_id, sent.name, *classes, who)
     return await data_sets.read(definitions.show_data_set, data_set_id)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
 
-from api.data_sets.names import IGNORE, add_clear_classes, printable
+from api.data_sets.names import IGNORE, add_clear_classes, extend_classes, printable
 from api.data_sets.schemas import DataSet, DataSetCounts, DataSetList
 from api.data_sets.tables import data_set_photographs, data_set_versions, data_sets
 from api.errors import RequestError
@@ -37,15 +37,23 @@ def create_data_set(
 
 
 def change_data_set(
-    connection: Connection, data_set_id: int, name: str | None, added_classes: Sequence[str], who: str
+    connection: Connection,
+    data_set_id: int,
+    name: str | None,
+    added_classes: Sequence[str],
+    unclear_are_defects: bool,
+    who: str,
 ) -> None:
     """Renames a data set and adds classes at the end of its list; None, or an empty list: no change.
+
+    `unclear_are_defects`: somebody has said that names which may mean a good part are classes of defects.
 
     Raises:
         RequestError: 404 if it does not exist, 409 if another one has this name, 400 for an invalid class.
     """
     row = find_data_set(connection, data_set_id)
-    classes, new_name = add_clear_classes(classes_of(row), added_classes), row["name"]
+    add = extend_classes if unclear_are_defects else add_clear_classes
+    classes, new_name = add(classes_of(row), added_classes), row["name"]
     if name is not None and printable(name) != row["name"]:
         new_name = _free_name(connection, name)
     _change(connection, row, new_name, classes, who)

@@ -51,9 +51,10 @@ class DataSetClient:
         body = {"name": name, "classes": []}
         return cls(client, client.send(_json_call("POST", PATH, DataSetSummary, body)))
 
-    def add_classes(self, names: Sequence[str]) -> None:
-        """Adds classes at the end of its list."""
-        changed = _json_call("PATCH", f"{PATH}/{self.id}", DataSetSummary, {"add_classes": list(names)})
+    def add_classes(self, names: Sequence[str], *, unclear_are_defects: bool = False) -> None:
+        """Adds classes at the end of its list, also names that may mean a good part if those are defects."""
+        body = {"add_classes": list(names), "unclear_are_defects": unclear_are_defects}
+        changed = _json_call("PATCH", f"{PATH}/{self.id}", DataSetSummary, body)
         self.classes = self._client.send(changed).classes
 
     def known_photographs(self, digests: Sequence[str]) -> dict[str, KnownPhotograph]:

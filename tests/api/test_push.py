@@ -6,8 +6,9 @@ import pytest
 from api.app import create_app
 from api.settings import Settings
 from datasets.__main__ import main
-from datasets.layouts.toy import write_toy
+from datasets.layouts.toy import make_sample, write_toy
 from datasets.loading import load_dataset
+from segdec.images import write_png
 from tests.api.conftest import StubPredictor
 from tests.api.engineer_client import KEY, write_keys
 from tests.api.live_server import served
@@ -39,6 +40,17 @@ def test_push_sends_and_repeats(tmp_path, url, capsys):
     page = httpx.get(f"{url}/v1/data-sets/{stored['id']}/photographs", headers={"X-API-Key": KEY}).json()
     splits = {record.name: record.split for record in load_dataset("toy", tmp_path / "own").items}
     assert {one["name"]: one["split"] for one in page["photographs"]} == splits
+
+
+def test_classes_that_were_said_to_be_defects_are_sent(tmp_path, url):
+    for number, folder in enumerate(("good", "no burr")):
+        (tmp_path / "own" / folder).mkdir(parents=True)
+        write_png(tmp_path / "own" / folder / "a.png", make_sample(number).image)
+    (tmp_path / "key").write_text(KEY)
+    target = ["--url", url, "--data-set", "Rings", "--key-file", str(tmp_path / "key")]
+    main(["push", str(tmp_path / "own"), "--layout", "folder", "--defect", "no burr", *target])
+    (stored,) = httpx.get(f"{url}/v1/data-sets", headers={"X-API-Key": KEY}).json()["data_sets"]
+    assert (stored["classes"], stored["counts"]["labels"]) == (["no burr"], {"good": 1, "no burr": 1})
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ class Target:
         self.classes, self.photographs, self.annotations = list(classes), {}, {}
         self.fails, self.requests = {}, 0
 
-    def add_classes(self, names):
+    def add_classes(self, names, *, unclear_are_defects):  # noqa: ARG002
         self.classes += names
 
     def known_photographs(self, digests):

@@ -43,6 +43,7 @@ def test_a_data_set_is_created_and_changed(engineer, create):
     assert engineer.get(path).json() == changed
     assert "Brackets 2" in [one["name"] for one in engineer.get(SETS).json()["data_sets"]]
     assert problem(engineer.patch(path, json={"add_classes": ["OK"]})) == (400, "bad_class")
+    assert problem(engineer.patch(path, json={"add_classes": ["no burr"]})) == (400, "bad_class")
     changes = engineer.get("/v1/audit").json()["changes"]
     assert [one["what"] for one in changes[:2]] == ["change a data set", "create a data set"]
 

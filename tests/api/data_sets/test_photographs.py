@@ -41,7 +41,7 @@ def code_of(refusal):
 def test_classes_are_added_at_the_end_and_never_have_another_meaning(filled):
     def change(name=None, added=()):
         with write_transaction(filled.engine) as connection:
-            change_data_set(connection, filled.id, name, added, "Ada")
+            change_data_set(connection, filled.id, name, added, False, "Ada")
 
     change("Brackets, line 3", ["  burr\u200b2\u00a0"])
     change("Brackets, line 3")

@@ -75,7 +75,7 @@ def test_equal_content_is_the_same_version(labelled):
     digests = [labelled.read(show_version, version).digest for version in (1, 2, 3)]
     assert digests[0] == digests[2] != digests[1]
     with write_transaction(labelled.engine) as connection:
-        change_data_set(connection, labelled.id, None, ["burr"], "Ada")
+        change_data_set(connection, labelled.id, None, ["burr"], False, "Ada")
     assert labelled.make_version() == 4
     assert labelled.read(show_version, 3).classes == ["scratch", "dent"]
 
