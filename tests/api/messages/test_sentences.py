@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 from babel import Locale
+from pydantic_core._pydantic_core import list_all_errors
 
 from api.messages.catalogues import DEFAULT, read_catalogues
 from api.messages.language import find_language
@@ -48,7 +49,8 @@ def test_values_are_translated_with_their_sentence():
 
 
 def sources() -> Iterator[str]:
-    """Yields the modules of the packages; texts that continue on the next line are joined."""
+    """Yields errors of pydantic, and the modules; texts that continue on the next line are joined."""
+    yield from (error["message_template_python"] for error in list_all_errors())
     for package in ("api", "segdec", "training"):
         for path in (API.parent / package).rglob("*.py"):
             yield re.sub(r'"\s+f?"', "", path.read_text("utf-8")).replace('"', " ")
