@@ -90,7 +90,7 @@ def test_areas_that_are_ignored_stay_so(folder_root, make_reviewed):
 
 def test_a_class_that_the_data_set_does_not_have_is_refused(folder_root, make_reviewed):
     folder = make_reviewed("one", ("a", "hole"), ("b", "good"), classes=("dent", "hole"))
-    words = r"1 photographs have the label 'hole'.*good, dent, scratch.*Train a new"
+    words = r"the label of 1 photograph is 'hole'.*good, dent, scratch.*Train a new"
     with pytest.raises(DatasetError, match=words):
         load_dataset("folder", folder_root, reviewed=[folder])
     dataset = load_dataset("folder", folder_root, merge_defects=True, reviewed=[folder])

@@ -41,6 +41,9 @@ def test_values_are_translated_with_their_sentence():
     assert translate_sentences("Ordered by unknown person at 10.0.0.1.", GERMAN) == (
         "Beauftragt von Unbekannt (10.0.0.1)."
     )
+    few = "The validation split has 0 good and 1 defective image, too few to choose a score threshold: "
+    german = "Die Validierungsmenge hat 0 gute Bilder und 1 fehlerhaftes, zu wenige, um einen Schwellwert zu "
+    assert translate_sentences(f"{few}0.5 is used.", GERMAN) == f"{german}wählen: 0,5 wird verwendet."
     used = translate_sentences("unknown person at 10.0.0.1 put the model into use, as stable.", GERMAN)
     assert used == "Unbekannt (10.0.0.1) hat das Modell übernommen, als stable."
 
