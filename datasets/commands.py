@@ -37,6 +37,7 @@ from segdec.command_line.service_keys import explain_key_errors, read_key
 from segdec.errors import DatasetError
 from segdec.images import write_png
 from segdec.runtime.cli import import_tensorflow, progress_bar
+from segdec.runtime.counts import count_of
 from segdec.runtime.files import atomic_folder, write_text_atomic
 
 Item = TypeVar("Item")
@@ -115,13 +116,14 @@ def split(options: argparse.Namespace) -> None:
             with atomic_folder(options.out) as folder:
                 for number, fold in enumerate(folds):
                     write_splits(folder / f"fold_{number}.txt", fold.items, comment=how.format(number))
-    print(f"{len(photographs)} photographs split in {options.out}")
+    print(f"{count_of(len(photographs), 'photograph')} split in {options.out}")
 
 
 def _near_duplicates(checked: CheckedDataset, shares: Sequence[float], seed: int) -> Duplicates:
     """Finds clusters of near duplicates; prints a warning about those that are not kept together."""
     duplicates = near_duplicates(checked.photographs)
-    print(f"{sum(map(len, duplicates))} photographs have near duplicates, in {len(duplicates)} clusters")
+    number, clusters = sum(map(len, duplicates)), count_of(len(duplicates), "cluster")
+    print(f"{number} photographs have near duplicates, in {clusters}")
     kept, notes = keep_every_share(checked.photographs, duplicates, shares, seed)
     for note in notes:
         print(f"warning: {note}", file=sys.stderr)
@@ -149,7 +151,8 @@ def pack(options: argparse.Namespace) -> None:
         )
     size_mb = sum(shard.bytes for shard in index.shards) / 1e6
     print(
-        f"{len(index.items)} photographs in {len(index.shards)} shards ({size_mb:.1f} MB) in {options.out}"
+        f"{count_of(len(index.items), 'photograph')} in {count_of(len(index.shards), 'shard')} "
+        f"({size_mb:.1f} MB) in {options.out}"
         f"; {len(dataset.items) - len(packed.items)} without a split left out"
     )
 
@@ -184,7 +187,7 @@ def convert(options: argparse.Namespace) -> None:
             max_pixels=options.max_pixels,
             progress=lambda items: _progress(items, "writing"),
         )
-    print(f"{len(dataset.items)} photographs in {options.out}")
+    print(f"{count_of(len(dataset.items), 'photograph')} in {options.out}")
 
 
 def push(options: argparse.Namespace) -> None:
@@ -213,7 +216,7 @@ def push(options: argparse.Namespace) -> None:
         print(f"rejected: {format_problem(problem)}", file=sys.stderr)
     counts = result.counts
     print(
-        f"data set '{options.data_set}' of {options.url}: {counts['sent']} photographs sent, "
+        f"data set '{options.data_set}' of {options.url}: {count_of(counts['sent'], 'photograph')} sent, "
         f"{counts['present']} were there; {counts['labelled']} labelled, {counts['kept']} keep another "
         f"label; {counts['removed']} were removed there and stay so"
     )
@@ -221,8 +224,8 @@ def push(options: argparse.Namespace) -> None:
         print(f"{counts['split']} got a split, {counts['other_split']} keep another split")
     if result.problems:
         raise DatasetError(
-            f"The service rejected {len(result.problems)} photographs; see above. Repair them and push "
-            "again: only what is missing is sent."
+            f"The service rejected {count_of(len(result.problems), 'photograph')}; see above. Repair them "
+            "and push again: only what is missing is sent."
         )
 
 
@@ -250,7 +253,7 @@ def unpack(options: argparse.Namespace) -> None:
         notes = unpack_archive(options.archive, options.out, limits, progress=counted)
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
-    print(f"{count} files in {options.out}")
+    print(f"{count_of(count, 'file')} in {options.out}")
 
 
 def _with_own_split(options: argparse.Namespace, dataset: Dataset) -> Dataset:

@@ -16,6 +16,7 @@ from datasets.problems import list_names
 from datasets.sample import Dataset, DataSetItem, Split
 from datasets.splitting import SPLITS
 from segdec.errors import DatasetError
+from segdec.runtime.counts import count_of
 
 Duplicates = Sequence[Sequence[CheckedPhotograph]]
 
@@ -116,9 +117,10 @@ def assign_folds(
         if all(labels) or not (any(labels) or good_only):
             expected = "good ones" if good_only else "both kinds"
             raise DatasetError(
-                f"Fold {fold} of {folds} would hold {labels.count(False)} good and {labels.count(True)} "
-                "defective photographs; groups, equal pictures and near duplicates stay together. Expected "
-                f"{expected}: add photographs of more parts, or use fewer folds."
+                f"Fold {fold} of {folds} would hold {labels.count(False)} good and "
+                f"{count_of(labels.count(True), 'defective photograph')}; groups, equal pictures "
+                f"and near duplicates stay together. Expected {expected}: add photographs of more "
+                "parts, or use fewer folds."
             )
 
     def assign(item: DataSetItem) -> DataSetItem:
@@ -216,7 +218,7 @@ def _given_up(clusters: Duplicates, why: str) -> str:
     if not clusters:
         return ""
     names = list_names([photograph.item.name for same in clusters for photograph in same])
-    number = "1 cluster" if len(clusters) == 1 else f"{len(clusters)} clusters"
+    number = count_of(len(clusters), "cluster")
     return f"Near duplicates in {number} are not kept together: {names}; {why}."
 
 
@@ -279,8 +281,8 @@ def _assigned(dataset: Dataset, parts: dict[Split, list[GroupCluster]], wanted: 
         labels = [item.label > 0 for item in assigned.of_split(split)]
         if all(labels) or not any(labels):
             raise DatasetError(
-                f"The split '{split}' would hold {labels.count(False)} good and {labels.count(True)} "
-                "defective photographs. Expected both kinds: add photographs of more groups, or choose fewer "
-                "--folds or other shares --val and --test."
+                f"The split '{split}' would hold {labels.count(False)} good and "
+                f"{count_of(labels.count(True), 'defective photograph')}. Expected both kinds: add "
+                "photographs of more groups, or choose fewer --folds or other shares --val and --test."
             )
     return assigned

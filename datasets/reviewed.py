@@ -13,6 +13,7 @@ from datasets.layouts import manifest
 from datasets.reading_options import DEFAULTS, ReadingOptions
 from datasets.sample import Dataset, DataSetItem, renumber
 from segdec.errors import DatasetError
+from segdec.runtime.counts import count_of
 
 
 def add_reviewed(
@@ -54,10 +55,11 @@ def _renumbered(reviewed: Dataset, dataset: Dataset, folder: Path) -> Iterator[D
         if name not in indices:
             number = sum(other.label == item.label for other in reviewed.items)
             raise DatasetError(
-                f"{folder}: {number} photographs have the label '{name}', but the data set has the classes "
-                f"{', '.join(dataset.classes)}. A trained network cannot learn another class. Train a new "
-                f"one on all photographs (python -m training fit), remove the lines with '{name}' from the "
-                f"manifest, or set data.merge_defects to merge all classes of defects into '{DEFECT}'."
+                f"{folder}: the label of {count_of(number, 'photograph')} is '{name}', but the data set has "
+                f"the classes {', '.join(dataset.classes)}. A trained network cannot learn another class. "
+                "Train a new one on all photographs (python -m training fit), remove the lines with "
+                f"'{name}' from the manifest, or set data.merge_defects to merge all classes of defects into "
+                f"'{DEFECT}'."
             )
         numbered = tuple(numbers.items()) if several and item.mask_file is not None else None
         if item.mask_values is not None:  # a class_mask, which can have ignored areas

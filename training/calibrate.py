@@ -23,6 +23,7 @@ from datasets.splitting import SPLIT_WORDS, read_split_lines, write_splits
 from segdec.artifact import TrainingPhotographs
 from segdec.config import Thresholds
 from segdec.errors import ConfigError, RunError, SegdecError
+from segdec.runtime.counts import count_of
 from training.config import ExperimentConfig, ThresholdConfig
 from training.data.array_cache import ArrayCache
 from training.data.example_source import PhotographSource
@@ -224,8 +225,8 @@ def split_into_folds(photographs: Sequence[CheckedPhotograph], folds: int, seed:
         if all(defective) or (with_defects and not any(defective)):
             raise ConfigError(
                 f"--folds {folds} would leave a fold with {defective.count(False)} good and "
-                f"{defective.count(True)} defective training photographs; groups, equal pictures and near "
-                "duplicates stay together. Expected some of both: ask for fewer folds."
+                f"{count_of(defective.count(True), 'defective training photograph')}; groups, equal pictures "
+                "and near duplicates stay together. Expected some of both: ask for fewer folds."
             )
     return groups
 
@@ -254,9 +255,9 @@ def score_with_runs(folder: RunFolder, others: Sequence[Path]) -> Iterator[FoldS
         names = {result.name for result in evaluated.results}
         if same := sorted(names & held):
             raise RunError(
-                f"'{path}' was evaluated on {len(same)} test photographs of '{folder.path}', the first is "
-                f"'{same[0]}'. Thresholds must not be chosen on test data. Expected the other folds of a "
-                "cross-validation."
+                f"'{path}' was evaluated on {count_of(len(same), 'test photograph')} of '{folder.path}', the "
+                f"first is '{same[0]}'. Thresholds must not be chosen on test data. Expected the other folds "
+                "of a cross-validation."
             )
         tested = [each for each in evaluated.results if each.split == "test" and each.name in remaining]
         if not tested:

@@ -45,11 +45,6 @@ def format_duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min {rest:02d} s"
 
 
-def count_of(number: int, word: str, plural: str | None = None) -> str:
-    """Returns `1 missed defect`, `3 missed defects`."""
-    return f"{number} {word if number == 1 else plural or word + 's'}"
-
-
 def format_line(topic: str, text: str) -> str:
     """Returns a topic with its sentence; further lines are indented."""
     wrapped = textwrap.wrap(text, WIDTH - INDENT, break_on_hyphens=False, break_long_words=False)

@@ -19,6 +19,7 @@ from segdec.photograph_check import (
     encode_numbers,
     measure_photograph,
 )
+from segdec.runtime.counts import count_of
 from training.data.example_source import PhotographSource
 from training.data.subsets import pick_evenly
 from training.photograph_alterations import measure_alterations, measure_blur
@@ -97,8 +98,8 @@ def add_limits(
     limits = choose_limits(measured, [photographs.items[index].group for index in chosen], blur)
     if limits is None:
         print(
-            f"note: The model inspects any photograph: {len(chosen)} training photographs are too few to "
-            f"tell which are unlike them. Expected at least {MIN_PHOTOGRAPHS}.",
+            f"note: The model inspects any photograph: {count_of(len(chosen), 'training photograph')} cannot "
+            f"show which are unlike them. Expected at least {MIN_PHOTOGRAPHS}.",
             file=sys.stderr,
         )
         return trained.model_copy(update={"limits": None})

@@ -99,18 +99,18 @@ def _repeated(connection: Connection, row: RowMapping, new: dict[str, Any]) -> i
     Raises:
         RequestError: 409 `annotation_changed` otherwise.
     """
-    latest = None
+    found = "no annotation"
     if row["annotation_id"] is not None:
         statement = select(data_set_annotations).where(table.id == row["annotation_id"])
         latest = connection.execute(statement).mappings().one()
         if {name: latest[name] for name in new} == new:
             return int(latest["id"])
-    by = "nobody" if latest is None else latest["author"] or "somebody"
+        found = f"the annotation {latest['id']} by {latest['author'] or 'somebody'}"
     raise RequestError(
         409,
         "annotation_changed",
-        f"The latest annotation of '{row['name']}' is {row['annotation_id']}, by {by}, and not the one in "
-        "'based_on'. Fetch it, compare, and send yours again with the new number.",
+        f"The photograph '{row['name']}' has {found} now, not the one that yours changes. Load it again, "
+        "compare, and save yours.",
     )
 
 

@@ -170,10 +170,12 @@ class ComparedPhotograph(AnswerPart):
 
     sha256: str
     name: str
+    name_before: str | None = Field(description="null: not in the first version")
     label_before: str | None = Field(description="null: not in the first version")
     label_after: str | None = Field(description="null: not in the second version")
     mask_changed: bool
     split_changed: bool
+    part_changed: bool
 
 
 class VersionComparison(AnswerPart):
@@ -186,5 +188,7 @@ class VersionComparison(AnswerPart):
     relabelled: int
     masks_changed: int = Field(description="of photographs that are in both")
     splits_changed: int = Field(description="of photographs that are in both")
+    parts_changed: int = Field(description="photographs in both with another part")
+    renamed: int = Field(description="photographs in both with another name")
     unchanged: int
     photographs: list[ComparedPhotograph] = Field(description="the first 500 that differ, by name")

@@ -7,7 +7,8 @@ from api.data_sets.versions import Entry, list_files, read_manifest
 
 MAX_SHOWN = 500
 """Photographs in an answer."""
-KINDS = ("added", "removed", "relabelled", "masks_changed", "splits_changed", "unchanged")
+IN_BOTH = ("relabelled", "masks_changed", "splits_changed", "parts_changed", "renamed")
+KINDS = ("added", "removed", *IN_BOTH, "unchanged")
 NumberedManifest = tuple[int, bytes]
 """Number and manifest of a version."""
 
@@ -36,21 +37,19 @@ def compare_versions(first: NumberedManifest, second: NumberedManifest) -> Versi
 def _compare(before: Entry | None, after: Entry | None) -> ComparedPhotograph | None:
     """Returns the change of a photograph; None if it has none."""
     shown = after or before
-    assert shown is not None
-    labels = [None if entry is None else entry["label"] for entry in (before, after)]
-    present = [entry for entry in (before, after) if entry is not None]
-    mask_changed = len({_mask_of(entry) for entry in present}) == 2
-    split_changed = len({entry.get("split") for entry in present}) == 2
-    if labels[0] == labels[1] and not mask_changed and not split_changed:
+    if shown is None or before == after:
         return None
+    first, second = before or shown, after or shown
     _, sha256 = next(list_files(shown))
     return ComparedPhotograph(
         sha256=sha256.hex(),
         name=shown["name"],
-        label_before=labels[0],
-        label_after=labels[1],
-        mask_changed=mask_changed,
-        split_changed=split_changed,
+        name_before=before and before["name"],
+        label_before=before and before["label"],
+        label_after=after and after["label"],
+        mask_changed=_mask_of(first) != _mask_of(second),
+        split_changed=first.get("split") != second.get("split"),
+        part_changed=first.get("group") != second.get("group"),
     )
 
 
@@ -69,5 +68,7 @@ def _kinds(change: ComparedPhotograph | None) -> list[str]:
         "relabelled": change.label_before != change.label_after,
         "masks_changed": change.mask_changed,
         "splits_changed": change.split_changed,
+        "parts_changed": change.part_changed,
+        "renamed": change.name_before != change.name,
     }
     return [kind for kind, is_changed in changed.items() if is_changed]

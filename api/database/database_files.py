@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 
 from api.database.service_lock import ServiceLock
+from api.database.write_ahead_log import has_lost_commits
 from segdec.errors import ConfigError
 
 INFO = "files"
@@ -162,6 +163,8 @@ class DatabaseFiles:
         with self._changing:
             if self._stale:
                 self._check_stale()
+            if not self._open:
+                self._check_log()
             self._stale = False
         arguments[0], options["uri"] = f"{self._path.absolute().as_uri()}?mode=rw", True
 
@@ -176,6 +179,14 @@ class DatabaseFiles:
             raise DatabaseReplacedError(
                 f"{self._path} was replaced, but {name} belongs to the former file. Put the former file "
                 f"back, or delete {name} and the file that ends with -shm"
+            )
+
+    def _check_log(self) -> None:
+        """Rejects the first connection if the WAL has lost commits: SQLite would continue without them."""
+        if has_lost_commits(name := os.path.realpath(self._path)):
+            raise DatabaseReplacedError(
+                f"{name}-wal was removed, replaced or cut off: the last commits are missing. Put it back, or "
+                f"restore a backup (docs/record.md). To continue without these commits, delete {name}-shm"
             )
 
     def _check_new(self, connection: sqlite3.Connection, _: object) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, insert, select, update
 
 from api.errors import RequestError
 from api.jobs.job_kind import A, JobKind
@@ -15,8 +15,10 @@ from api.messages.causes import Failure, failure_columns, read_failure
 from segdec.schemas import AnswerPart
 
 KEEP_ALIVE_TIMEOUT_S = 60.0
-"""A job that was not kept alive for so long has ended with its service."""
+"""A job of another process that was not kept alive for so long has ended with its service."""
 table = jobs.c
+running_here: set[tuple[int, datetime]] = set()
+"""Ids and starts of the jobs that this process runs: they are running also after a jump of the clock."""
 
 
 def start_job(
@@ -82,16 +84,18 @@ def _change(connection: Connection, job_id: int, progress: AnswerPart, **values:
 
 def list_running(connection: Connection, data_set_id: int, now: datetime) -> Sequence[str]:
     """Returns the kinds of the running jobs of a data set."""
-    running = select(table.kind).where(table.data_set_id == data_set_id, _is_running(now))
-    return connection.execute(running).scalars().all()
+    running = select(table.id, table.kind, table.started_at, table.alive_at).where(
+        table.data_set_id == data_set_id, table.state == "running"
+    )
+    return [row["kind"] for row in connection.execute(running).mappings() if _is_alive(row, now)]
 
 
 def list_jobs(
     connection: Connection, kind: JobKind[A], data_set_id: int, now: datetime, limit: int
 ) -> list[A]:
     """Returns the newest jobs of a data set, the newest first."""
-    newest = _select(kind, data_set_id, now).order_by(table.id.desc()).limit(limit)
-    return [_make_answer(kind, row) for row in connection.execute(newest).mappings()]
+    newest = select(jobs).where(_is_of(kind, data_set_id)).order_by(table.id.desc()).limit(limit)
+    return [_make_answer(kind, row, now) for row in connection.execute(newest).mappings()]
 
 
 def find_latest_job(connection: Connection, kind: JobKind[A], data_set_id: int, now: datetime) -> A | None:
@@ -103,27 +107,24 @@ def find_job(
     connection: Connection, kind: JobKind[A], data_set_id: int, job_id: int, now: datetime
 ) -> A | None:
     """Returns a job; None if the data set does not have it."""
-    row = connection.execute(_select(kind, data_set_id, now).where(table.id == job_id)).mappings().first()
-    return None if row is None else _make_answer(kind, row)
+    one = select(jobs).where(_is_of(kind, data_set_id), table.id == job_id)
+    row = connection.execute(one).mappings().first()
+    return None if row is None else _make_answer(kind, row, now)
 
 
 def _is_of(kind: JobKind[Any], data_set_id: int) -> ColumnElement[bool]:
     return and_(table.data_set_id == data_set_id, table.kind == kind.name)
 
 
-def _is_running(now: datetime) -> ColumnElement[bool]:
-    """A job that was kept alive in the future ended before the clock was set back."""
-    alive = timedelta(seconds=KEEP_ALIVE_TIMEOUT_S)
-    return and_(table.state == "running", table.alive_at.between(now - alive, now + alive))
+def _is_alive(row: RowMapping, now: datetime) -> bool:
+    """A job that another process kept alive in the future ended before the clock was set back."""
+    is_recent = abs(now - row["alive_at"]) <= timedelta(seconds=KEEP_ALIVE_TIMEOUT_S)
+    return is_recent or (row["id"], row["started_at"]) in running_here
 
 
-def _select(kind: JobKind[Any], data_set_id: int, now: datetime) -> Select[Any]:
-    return select(jobs, _is_running(now).label("is_running")).where(_is_of(kind, data_set_id))
-
-
-def _make_answer(kind: JobKind[A], row: RowMapping) -> A:
+def _make_answer(kind: JobKind[A], row: RowMapping, now: datetime) -> A:
     state, finished_at = row["state"], row["finished_at"]
-    if state == "running" and not row["is_running"]:
+    if state == "running" and not _is_alive(row, now):
         state, finished_at = "failed", row["alive_at"]
     failure = read_failure(row) or (kind.interrupted if state == "failed" else None)
     return kind.answer(

@@ -14,7 +14,7 @@ from api.messages.language import Language
 from api.record.search import inspection_pages
 from api.record.tables import inspections
 from api.reports.report_content import ReportContent
-from api.reports.report_text import error_lines, label_text, model_rows, rate_titles, summary_rows
+from api.reports.report_text import error_lines, label_text, model_rows, rate_titles, shorten, summary_rows
 from segdec.runtime.identifiers import NOT_INSPECTED
 
 ROWS = 500
@@ -23,6 +23,8 @@ TIME_WIDTH = 30
 """Characters of a column of times."""
 MAX_ROWS = 1_000_000
 """Inspections in a file, the newest ones: a sheet has 1,048,576 rows."""
+MAX_CHARACTERS = 16_000
+"""In a cell: Excel permits 32,767 units of UTF-16, of which a character has one or two."""
 COLUMNS = [
     inspections.c[name]
     for name in (
@@ -80,7 +82,7 @@ def _write(book: Any, content: ReportContent, engine: Engine) -> None:
     sheet.freeze_panes(1, 0)
     _fill(sheet, [_inspection_titles(content.request.language)], bold, ())
     for number, values in enumerate(_inspections(engine, content), 1):
-        sheet.write_row(number, 0, values)
+        _write_row(sheet, number, values)
         sheet.write_datetime(number, 1, values[1], time_format(values[1]))
 
 
@@ -98,7 +100,12 @@ def _fill(sheet: Any, lines: Iterable[Sequence[str]], first: Any, widths: Sequen
     for column, width in enumerate(widths):
         sheet.set_column(column, column, width)
     for number, line in enumerate(lines):
-        sheet.write_row(number, 0, line, first if number == 0 else None)
+        _write_row(sheet, number, line, first if number == 0 else None)
+
+
+def _write_row(sheet: Any, number: int, values: Sequence[Any], cell_format: Any = None) -> None:
+    cells = [shorten(value, MAX_CHARACTERS) if isinstance(value, str) else value for value in values]
+    sheet.write_row(number, 0, cells, cell_format)
 
 
 def _inspection_titles(language: Language) -> list[str]:

@@ -17,6 +17,7 @@ from api.reports.report_text import (
     model_titles,
     rate_rows,
     rate_titles,
+    shorten,
     summary_rows,
 )
 
@@ -51,8 +52,13 @@ class _Document(FPDF):
         self._made = language.translate("Made on {time}, times in {zone}", time=time, zone=zone.key)
         self.set_auto_page_break(True, margin=18)
 
+    def header(self) -> None:
+        """Turns off the replacement of `{nb}` by the number of pages: a name may contain it."""
+        self.alias_nb_pages("")
+
     def footer(self) -> None:
         """Writes page number and time."""
+        self.alias_nb_pages()
         self.set_y(-14)
         self.set_font(FONT, size=SMALL_PT)
         self.cell(0, LINE_MM, self._made)
@@ -106,10 +112,6 @@ def _table(
     ) as table:
         limits = [int(document.epw * width / sum(widths) / CHARACTER_MM) * MAX_LINES for width in widths]
         for line in [titles, *lines] if titles else lines:
-            table.row([_shorten(text, limit) for text, limit in zip(line, limits, strict=True)])
-
-
-def _shorten(text: str, limit: int) -> str:
-    """The text without line breaks, at most `limit` characters of it: a row must fit on a page."""
-    line = " ".join(text.splitlines())
-    return line if len(line) <= limit else f"{line[:limit]}…"
+            # A row must fit on a page.
+            texts = zip(line, limits, strict=True)
+            table.row([shorten(" ".join(text.splitlines()), limit) for text, limit in texts])

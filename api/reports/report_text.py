@@ -153,3 +153,8 @@ def label_text(label: str | None, language: Language) -> str:
         NOT_INSPECTED: language.translate("not inspected"),
     }
     return texts.get(label, label or "")
+
+
+def shorten(text: str, limit: int) -> str:
+    """Returns the first `limit` characters of a text, with an ellipsis if it has more."""
+    return text if len(text) <= limit else f"{text[:limit]}…"

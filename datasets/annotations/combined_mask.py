@@ -1,12 +1,13 @@
 """One mask made of several mask files."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.class_values import distinct_values
-from datasets.annotations.computed_mask import ComputedMask
+from datasets.annotations.computed_mask import ComputedMask, within_limit
 from datasets.annotations.indexed_mask import IndexedMask
 from datasets.sample import IGNORED
 from segdec.errors import ImageError
@@ -33,6 +34,10 @@ class CombinedMask(ComputedMask):
     @property
     def sources(self) -> tuple[ImageFile, ...]:
         return self.parts
+
+    def within(self, max_pixels: int) -> Self:
+        parts = tuple(within_limit(part, max_pixels) for part in self.parts)
+        return replace(self, parts=parts, max_pixels=max_pixels)
 
     def draw(self) -> NDArray[np.uint8]:
         """Returns the combined mask [H, W]; ImageError if a part is damaged or has another size."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datasets.causes import Cause, CodedDatasetError
 from datasets.reading_options import ReadingOptions
 from segdec.errors import DatasetError
+from segdec.runtime.counts import count_of
 from segdec.runtime.identifiers import is_reserved_class
 from segdec.runtime.label_names import (
     affirmed_name,
@@ -77,7 +78,7 @@ def raise_if_unclear(labels: Collection[str], meanings: LabelMeanings) -> None:
 
 def describe_good(label: str, photographs: int) -> list[str]:
     """Returns a note about a label of so many photographs that was read as good, unless it is obvious."""
-    number = f"{photographs} photograph{'s' * (photographs != 1)}"
+    number = count_of(photographs, "photograph")
     return [f"The label '{label}' of {number} was read as good."] * (not is_obviously_good(label))
 
 

@@ -22,6 +22,7 @@ from datasets.toy_materials import METAL, WOOD, Material, render
 from datasets.toy_surface import DEFECTS, Canvas, distractors, light, texture, visible
 from segdec.errors import DatasetError
 from segdec.images import encode_png
+from segdec.runtime.counts import count_of
 from segdec.runtime.files import atomic_folder
 
 BRUSHED = "brushed"
@@ -116,7 +117,7 @@ def write_toy(
     _check(0, seed, size, classes, surface)
     if count < MIN_COUNT:
         raise DatasetError(
-            f"A toy set of {count} samples is too small to split. Ask for at least {MIN_COUNT}."
+            f"A toy set of {count_of(count, 'sample')} is too small to split. Ask for at least {MIN_COUNT}."
         )
     _check_free(out, overwrite)
     try:

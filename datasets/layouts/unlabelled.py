@@ -11,6 +11,7 @@ from datasets.listing import item_name, photographs_below
 from datasets.problems import list_names
 from datasets.sample import Dataset, DataSetIssue, DataSetItem
 from segdec.images import SUFFIXES
+from segdec.runtime.counts import count_of
 
 IGNORE = "ignore"
 """Label of a photograph whose class is unknown."""
@@ -105,7 +106,7 @@ def _problem(name: str, path: Path) -> DataSetIssue:
 def _describe_no_class(root: Path, count: int) -> str:
     known = "\n".join(f"  {name:<14} {each.files}" for name, each in FORMATS.items())
     return (
-        f"{root} holds {count} photographs, but does not show which are good. Put good ones into "
+        f"{root} holds {count_of(count, 'photograph')}, but does not show which are good. Put good ones into "
         f"{root / GOOD}, or name their folder with --good (data.good_labels); put defective ones into "
         f"{root / DEFECT} and their masks into {root / 'masks' / DEFECT}. Searched also for annotations:\n"
         f"{known}"

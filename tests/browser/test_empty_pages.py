@@ -80,6 +80,8 @@ def test_a_page_of_something_that_does_not_exist_says_so_and_links_to_the_list(v
     expect(page.locator("main :is(a, button):visible")).to_have_count(1)
     assert state.locator("a:visible").get_attribute("href") == link
     expect(page.locator("main")).not_to_contain_text("v1/")
+    reason = "The address is wrong: /" if link == "parts" else "It was deleted, or the address is wrong: /"
+    expect(state.locator("p").first).to_have_text(f"{reason}{path}")
     check_accessibility(page)
 
 

@@ -436,6 +436,20 @@ def test_decisions_at_the_users_threshold_say_so_until_photographs_or_model_chan
     expect(page.locator("#changed")).to_be_hidden()
 
 
+def test_a_model_of_the_address_that_is_not_served_is_named(open_page):
+    user = open_page()
+    page = user.open("?model=gone%20%3Cb%3E")
+    note = page.get_by_role("alert").filter(has_text="gone")
+    expect(note).to_have_text("The model gone <b> is not served. The default model inspects the photographs.")
+    user.drop(("part.png", PART))
+    inspected(page, "Defect: scratch")
+    expect(note).to_be_visible()
+    for served in ("", "?model=unnamed"):
+        user.open(served)
+        expect(page.locator("#model")).to_have_text("unnamed 0 (stable)")
+        expect(page.locator("#other-model")).to_be_hidden()
+
+
 def test_tiff_is_shown_by_its_mask_and_a_turned_jpeg_upright(open_page):
     user = open_page()
     page = user.page

@@ -207,7 +207,7 @@ def test_command_unpacks_and_reports(make, tmp_path, capsys):
     archive = make(("good/a.png",), ("b.zip",))
     main(["unpack", str(archive), str(tmp_path / "out")])
     printed = capsys.readouterr()
-    assert "1 files in" in printed.out and "note: Archives in the archive" in printed.err
+    assert "1 file in" in printed.out and "note: Archives in the archive" in printed.err
     with pytest.raises(SystemExit):
         main(["unpack", str(archive), str(tmp_path / "again"), "--max-gb", "0.000000001"])
     assert capsys.readouterr().err.startswith("error: parts.zip has 0.0 GB after unpacking")

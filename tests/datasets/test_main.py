@@ -27,7 +27,7 @@ def test_pack_then_inspect(kolektor_root, tmp_path, capsys):
     splits.write_text("train kos01\n")
     main(["pack", "kolektor", str(kolektor_root), out, "--splits", str(splits), "--shard-mb", "1"])
     printed = capsys.readouterr().out
-    assert f"2 photographs in 1 shards (0.0 MB) in {out}; 2 without a split left out" in printed
+    assert f"2 photographs in 1 shard (0.0 MB) in {out}; 2 without a split left out" in printed
     main(["inspect", "shards", out, "--out", str(tmp_path / "sheet.png")])
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("all "))
     assert line.split() == ["all", "2", "0", "0", "0", "2"]

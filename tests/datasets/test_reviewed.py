@@ -106,7 +106,7 @@ def test_values_in_masks_keep_their_classes_beside_a_listed_class_that_means_goo
 
 def test_a_class_that_the_data_set_does_not_have_is_refused(folder_root, make_reviewed):
     folder = make_reviewed("one", ("a", "hole"), ("b", "good"), classes=("dent", "hole"))
-    words = r"1 photographs have the label 'hole'.*good, dent, scratch.*Train a new"
+    words = r"the label of 1 photograph is 'hole'.*good, dent, scratch.*Train a new"
     with pytest.raises(DatasetError, match=words):
         load_dataset("folder", folder_root, reviewed=[folder])
     dataset = load_dataset("folder", folder_root, merge_defects=True, reviewed=[folder])

@@ -9,6 +9,7 @@ import numpy as np
 from datasets.sample import DataSetItem, Sample, is_unlocalized
 from segdec.config import InputConfig
 from segdec.runtime.cli import progress_bar
+from segdec.runtime.counts import count_of
 
 
 def clip_mask(sample: Sample, config: InputConfig) -> Sample:
@@ -34,8 +35,9 @@ def relabel_uninspected(
     relabelled = tuple(_relabel(item, read) for item in progress)
     if unknown := sum(is_unlocalized(item) for item in relabelled):
         print(
-            f"warning: {unknown} defective photographs have a label only. They count as defective, although "
-            "their defects may be outside the inspected area. Add masks or boxes, or remove them.",
+            f"warning: {count_of(unknown, 'defective photograph')} with a label only. They count as "
+            "defective, although their defects may be outside the inspected area. Add masks or boxes, "
+            "or remove them.",
             file=sys.stderr,
         )
     return relabelled

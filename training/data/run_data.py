@@ -37,6 +37,7 @@ from segdec.artifact import TrainingPhotographs
 from segdec.config import ModelConfig, NetworkConfig, config_error
 from segdec.errors import DatasetError
 from segdec.runtime.cli import progress_bar
+from segdec.runtime.counts import count_of
 from training.config import DataConfig, ExperimentConfig
 from training.data.array_cache import ArrayCache
 from training.data.example_source import ExampleSource, build_source, prepare_sample, prepared_shape
@@ -311,7 +312,7 @@ def _check_split(split: str, items: Sequence[DataSetItem], *, good_only: bool) -
             "augmentation.synthetic above 0."
         )
     raise DatasetError(
-        f"The split '{split}' has {good} good and {defective} defective photographs. Expected "
+        f"The split '{split}' has {good} good and {count_of(defective, 'defective photograph')}. Expected "
         f"{'some good ones' if good_only else 'some of both'}, for training and thresholds: {advice}"
     )
 

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from segdec.runtime.counts import count_of
 from training.config import ExperimentConfig
 from training.data.augmentation import rotations_keeping_size
 from training.fit.dataset_profile import DatasetProfile, Orientation, ProfileOptions
-from training.formatting import count_of, format_percent
+from training.formatting import format_percent
 
 ExperimentSettings = dict[str, Any]
 

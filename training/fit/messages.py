@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from datasets.splitting import SPLITS
+from segdec.runtime.counts import count_of
 from training.config import ExperimentConfig
 from training.fit.dataset_profile import DatasetProfile
 from training.fit.splitting import DatasetSplit
 from training.fit.time_control import MIN_CACHED_STEPS
-from training.formatting import count_of, format_duration, format_line
+from training.formatting import format_duration, format_line
 from training.metrics.rating import ENOUGH_STEPS
 
 

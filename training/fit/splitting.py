@@ -13,8 +13,9 @@ from datasets.sample import Dataset, Split
 from datasets.splitting import SPLITS
 from segdec.config import MEMORY_FOLDS
 from segdec.errors import DatasetError
+from segdec.runtime.counts import count_of
 from training.fit.dataset_profile import ProfiledDataset
-from training.formatting import count_of, format_percent
+from training.formatting import format_percent
 
 SHARES = (0.6, 0.2, 0.2)
 """Shares of the parts in train, val and test."""
@@ -69,9 +70,9 @@ def split_dataset(profiled: ProfiledDataset, *, with_folds: bool = False) -> Dat
     profile, dataset = profiled.profile, profiled.checked.dataset
     if profile.good < MIN_GOOD:
         raise DatasetError(
-            f"{profile.root} holds {profile.good} good and {profile.defective} defective photographs. "
-            f"Expected at least {MIN_GOOD} good ones to train, to validate and to test: add photographs of "
-            "good parts."
+            f"{profile.root} holds {profile.good} good and "
+            f"{count_of(profile.defective, 'defective photograph')}. Expected at least {MIN_GOOD} good "
+            "ones to train, to validate and to test: add photographs of good parts."
         )
     clusters = find_clusters(profiled.checked.photographs, profiled.duplicates)
     if with_folds and (in_folds := _split_into_folds(profiled, clusters)):
@@ -165,8 +166,8 @@ def _keep_own_split(dataset: Dataset, clusters: Sequence[GroupCluster]) -> tuple
     )
     return replace(dataset, items=items), (
         "test is that of the data set",
-        f"its train split has {good[0]} good and {defective[0]} defective photographs, val has {good[1]} and "
-        f"{defective[1]}: too few, so both are split again",
+        f"its train split has {good[0]} good and {count_of(defective[0], 'defective photograph')}, val has "
+        f"{good[1]} and {defective[1]}: too few, so both are split again",
     )
 
 

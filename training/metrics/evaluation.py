@@ -14,6 +14,7 @@ from segdec.errors import DatasetError
 from segdec.inference.postprocessing import Prediction
 from segdec.predictor import Predictor
 from segdec.runtime.cli import progress_bar
+from segdec.runtime.counts import count_of
 from training.data.reading_pool import ReadingPool
 from training.metrics.calibration import Reliability, measure_reliability
 from training.metrics.intervals import RESAMPLES
@@ -131,7 +132,7 @@ def check_classes(items: Sequence[DataSetItem], classes: tuple[str, ...]) -> Non
     if unknown:
         first = items[unknown[0]]
         raise DatasetError(
-            f"{len(unknown)} images have a class that the model does not have, the first is "
+            f"The model does not have the class of {count_of(len(unknown), 'image')}, the first is "
             f"'{first.name}' with class {first.label}. Expected 0 to {len(classes) - 1} "
             f"({', '.join(classes)}): evaluate on the classes the model was trained with."
         )

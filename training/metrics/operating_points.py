@@ -9,8 +9,8 @@ from scipy.special import logit
 from segdec.artifact import OperatingPoint, PartShare
 from segdec.artifact.operating_points import Goal
 from segdec.config import Calibration
+from segdec.runtime.counts import count_of
 from training.config import ThresholdConfig
-from training.formatting import count_of
 from training.metrics.calibration import apply_calibration
 from training.metrics.intervals import LEVEL, exact_interval
 from training.metrics.thresholds import (

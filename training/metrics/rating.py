@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from segdec.artifact.rating import RatingLevel
-from training.formatting import count_of, format_figure, format_percent
+from segdec.runtime.counts import count_of
+from training.formatting import format_figure, format_percent
 from training.metrics.evaluation import Evaluation
 from training.metrics.intervals import LEVEL
 from training.metrics.metrics import ClassMetrics, Metrics

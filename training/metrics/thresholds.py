@@ -10,8 +10,8 @@ from scipy.special import logit
 from scipy.stats import beta, t
 
 from segdec.config import Calibration
+from segdec.runtime.counts import count_of
 from training.config import ThresholdConfig
-from training.formatting import count_of
 from training.metrics.calibration import apply_calibration, fit_calibration
 from training.metrics.pixel_histogram import EDGES, PixelHistogram
 
@@ -99,8 +99,9 @@ def choose_score_thresholds(
         return _set_threshold(scored, calibration, settings.score, settings)
     if not len(good) or (not len(defective) and len(good) < 2):
         note = (
-            f"The validation split has {len(good)} good and {len(defective)} defective images, too few to "
-            f"choose a score threshold: {DEFAULT} is used. Put both kinds into the validation split."
+            f"The validation split has {len(good)} good and "
+            f"{count_of(len(defective), 'defective image')}, too few to choose a score threshold: {DEFAULT} "
+            "is used. Put both kinds into the validation split."
         )
         return ScoreThresholds(calibration, DEFAULT, notes=(note,))
     if not len(defective):
@@ -179,8 +180,9 @@ def _limit_good(scored: ScoredPhotographs, settings: ThresholdConfig) -> ScoreTh
     passed = len(parts) - refused
     highest = float(beta.ppf(settings.confidence, refused + 1, passed)) if passed else 1.0
     note = (
-        f"The threshold is based on {len(parts)} good parts and no defective one: it rejects at most "
-        f"{_percent(highest)} of the good ones ({_percent(settings.confidence)} confidence). {UNKNOWN_MISSES}"
+        f"The threshold is based on {count_of(len(parts), 'good part')} and no defective one: it rejects "
+        f"at most {_percent(highest)} of the good ones ({_percent(settings.confidence)} confidence). "
+        f"{UNKNOWN_MISSES}"
     )
     return _place(scored, Calibration(), cut, None, (note,))
 

@@ -11,10 +11,10 @@ from datasets.sample import DataSetItem, Sample
 from segdec.artifact import OperatingPoint
 from segdec.config import ModelConfig, Thresholds
 from segdec.predictor import Predictor
+from segdec.runtime.counts import count_of
 from training.config import ThresholdConfig
 from training.data.reading_pool import ReadingPool
 from training.data.synthetic_validation import ValidationImages
-from training.formatting import count_of
 from training.metrics.calibration import apply_calibration
 from training.metrics.classification import auroc, average_precision, count_errors
 from training.metrics.evaluation import Parts, evaluate

@@ -10,8 +10,9 @@ from urllib.parse import quote
 import numpy as np
 from markupsafe import Markup
 
+from segdec.runtime.counts import count_of
 from segdec.runtime.files import write_text_atomic
-from training.formatting import count_of, format_figure, format_rate, format_score
+from training.formatting import format_figure, format_rate, format_score
 from training.metrics.aggregation import Aggregate, AggregatedRun, MeanStd
 from training.metrics.photograph_results import PhotographResult
 from training.reporting.charts import LabelledScores, curve_charts, reliability_chart, score_chart
@@ -141,7 +142,7 @@ def _list_aggregate_remarks(aggregate: Aggregate) -> list[str]:
     metrics = aggregate.pooled[0].metrics
     setting = (
         f"{count_of(aggregate.folds, 'set')} of photographs, {count_of(aggregate.seeds, 'run')} on each: "
-        f"{metrics.images} photographs, {metrics.defective} of them defective."
+        f"{count_of(metrics.images, 'photograph')}, {metrics.defective} of them defective."
     )
     if aggregate.seeds == 1:
         own = "Each is evaluated at the threshold of its own run."

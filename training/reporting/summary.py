@@ -2,14 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from training.formatting import (
-    count_of,
-    format_figure,
-    format_line,
-    format_percent,
-    format_rate,
-    format_score,
-)
+from segdec.runtime.counts import count_of
+from training.formatting import format_figure, format_line, format_percent, format_rate, format_score
 from training.metrics.evaluation import Evaluation
 from training.metrics.metrics import ClassMetrics, Metrics
 from training.metrics.photograph_results import PhotographResult

@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from datasets.splitting import SPLIT_WORDS, read_split_lines
+from segdec.runtime.counts import count_of
 from segdec.runtime.files import atomic_folder
 from training.data.reading_pool import ReadingPool
 from training.data.run_data import item_reader
 from training.experiment_file import save_experiment
-from training.formatting import count_of
 from training.metrics.comparison import MetricDifference, RunComparison, Verdict, compare_evaluations
 from training.metrics.evaluation import Parts, evaluate
 from training.metrics.storage import EvaluatedRun, load_evaluation, save_evaluation

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from datasets.checked_photograph import CheckedPhotograph
 from datasets.splitting import SPLITS
-from training.formatting import count_of
+from segdec.runtime.counts import count_of
 from training.retrain.splitting import ReviewedSplit
 
 

@@ -16,8 +16,8 @@ from datasets.problems import format_problem
 from datasets.sample import DataSetIssue
 from segdec.artifact import OperatingPoint, TrainingPhotographs
 from segdec.config import Config, EncoderWeights, ModelConfig
+from segdec.runtime.counts import count_of
 from segdec.runtime.files import write_text_atomic
-from training.formatting import count_of
 from training.metrics.thresholds import ScoredPhotographs
 
 ENVIRONMENT = "environment.json"

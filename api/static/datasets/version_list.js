@@ -84,21 +84,25 @@ export class VersionList {
   }
 }
 
-function summaryText({ added, removed, relabelled, masks_changed: masks, splits_changed: splits, unchanged }) {
+function summaryText({ added, removed, relabelled, masks_changed: masks, splits_changed: splits, parts_changed: parts, renamed, unchanged }) {
   return [
     translateCount(added, "{count} photograph added", "{count} photographs added"),
     translateCount(removed, "{count} removed", "{count} removed"),
     translateCount(relabelled, "{count} with another label", "{count} with another label"),
     translateCount(masks, "{count} with another mask", "{count} with another mask"),
     translateCount(splits, "{count} with another split", "{count} with another split"),
+    translateCount(parts, "{count} with another part", "{count} with another part"),
+    translateCount(renamed, "{count} renamed", "{count} renamed"),
     translateCount(unchanged, "{count} unchanged", "{count} unchanged"),
   ].join(", ");
 }
 
-function changeText({ name, label_before: before, label_after: after, mask_changed: isMaskChanged, split_changed: isSplitChanged }) {
+function changeText({ name, name_before: nameBefore, label_before: before, label_after: after, ...changed }) {
   if (before === null) return translate("{name}: added, {label}", { name, label: labelText(after) });
   if (after === null) return translate("{name}: removed, {label}", { name, label: labelText(before) });
   if (before !== after) return translate("{name}: {old} → {label}", { name, old: labelText(before), label: labelText(after) });
-  if (isMaskChanged) return translate("{name}: another mask", { name });
-  return isSplitChanged ? translate("{name}: another split", { name }) : name;
+  if (changed.mask_changed) return translate("{name}: another mask", { name });
+  if (changed.split_changed) return translate("{name}: another split", { name });
+  if (changed.part_changed) return translate("{name}: another part", { name });
+  return translate("{name}: renamed, before {old}", { name, old: nameBefore });
 }

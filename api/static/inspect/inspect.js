@@ -230,7 +230,10 @@ const showPageError = (reason) => showError(translate("Page error: {reason}. Rel
 window.addEventListener("error", (event) => showPageError(event.message));
 window.addEventListener("unhandledrejection", (event) => showPageError(event.reason));
 byId("retry").addEventListener("click", () => retry([current]));
-byId("models").addEventListener("change", () => sliders.resetScore());
+byId("models").addEventListener("change", () => {
+  sliders.resetScore();
+  byId("other-model").hidden = true;
+});
 byId("save-mask").addEventListener("click", saveMask);
 byId("save-json").addEventListener("click", saveAnswer);
 byId("forget-key").addEventListener("click", () => {

@@ -31,13 +31,20 @@ export class ModelSelect {
     byId("no-model").replaceChildren(...(this.models.length ? [] : [noModelState(translate("This page inspects photographs for surface defects."))]));
     const options = this.models.map((model, index) => new Option(modelName(model), String(index)));
     byId("models").replaceChildren(new Option(translate("default"), "-1"), ...options);
-    byId("models").value = String(this.models.findIndex(isOfAddress));
+    const found = this.models.findIndex(isOfAddress);
+    byId("models").value = String(found);
+    byId("other-model").hidden = found >= 0 || modelInAddress() === null || !this.models.length;
+    byId("other-model").textContent = translate("The model {model} is not served. The default model inspects the photographs.", { model: modelInAddress() });
   }
 }
 
 /** Whether a model is the version that answers, of the model that the address of the page names. */
 function isOfAddress({ name, aliases }) {
-  return name === new URLSearchParams(location.search).get("model") && aliases.includes("stable");
+  return name === modelInAddress() && aliases.includes("stable");
+}
+
+function modelInAddress() {
+  return new URLSearchParams(location.search).get("model");
 }
 
 function modelName({ name, version, aliases }) {

@@ -1,7 +1,7 @@
 // The page of an inspected part: photograph, verdict, review, changes, other inspections.
 
 import { byId, createElement, setText } from "../shared/dom.js";
-import { isMissing, showMissing } from "../shared/empty_state.js";
+import { isMissing, showMissing, wrongAddressText } from "../shared/empty_state.js";
 import { translate } from "../shared/language.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
@@ -39,7 +39,7 @@ async function load() {
 
 function showProblem(error) {
   if (!isMissing(error)) throw error;
-  showMissing(translate("This inspection does not exist"), translate("Show the inspected parts"), "parts");
+  showMissing(translate("This inspection does not exist"), translate("Show the inspected parts"), "parts", wrongAddressText());
 }
 
 function show(record) {

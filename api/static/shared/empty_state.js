@@ -24,9 +24,9 @@ export function isMissing({ status }) {
   return [400, 404].includes(status);
 }
 
-/** Shows in place of the page that what its address names does not exist, with a link `text` to all of its kind. */
-export function showMissing(title, text, href) {
-  const state = emptyState(title, deletedText(), ...nextStep(text, href));
+/** Shows in place of the page that what its address names does not exist, why, and a link `text` to all of its kind. */
+export function showMissing(title, text, href, reason = deletedText()) {
+  const state = emptyState(title, reason, ...nextStep(text, href));
   state.setAttribute("role", "alert");
   document.querySelector("main").replaceChildren(state);
 }
@@ -34,6 +34,11 @@ export function showMissing(title, text, href) {
 /** Why something does not exist. */
 export function deletedText() {
   return translate("It was deleted, or the address is wrong: {address}", { address: location.pathname + location.search });
+}
+
+/** Why something that cannot be deleted does not exist. */
+export function wrongAddressText() {
+  return translate("The address is wrong: {address}", { address: location.pathname + location.search });
 }
 
 /** A note for users without a role, who cannot take a step. */

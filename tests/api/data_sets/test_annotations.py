@@ -54,7 +54,8 @@ def test_an_annotation_that_its_author_has_not_seen_is_not_overwritten(filled):
     number = filled.add(1).id
     first = filled.annotate(number, "scratch", mask_of((1, 2, 3)))
     for based_on in (None, first + 1):
-        with pytest.raises(RequestError, match=f"The latest annotation of '1' is {first}, by Ada") as refusal:
+        found = f"The photograph '1' has the annotation {first} by Ada now, not the one that yours changes"
+        with pytest.raises(RequestError, match=found) as refusal:
             filled.annotate(number, "good", based_on=based_on, author="Bob")
         assert code_of(refusal) == (409, "annotation_changed")
     assert len(filled.read(list_annotations, number).annotations) == 1

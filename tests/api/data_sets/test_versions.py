@@ -158,6 +158,17 @@ def test_a_mask_that_becomes_boxes_is_changed():
     assert (found.masks_changed, found.unchanged) == (1, 0)
 
 
+def test_a_photograph_of_another_part_or_name_is_changed():
+    entry = {"image": "photographs/0a.png", "label": "good", "name": "a", "group": "plate 1"}
+    second = [{**entry, "group": "plate 2"}, {**entry, "image": "photographs/0b.png", "name": "c"}]
+    first = [entry, {**entry, "image": "photographs/0b.png", "name": "b"}]
+    contents = ("\n".join(map(json.dumps, version)).encode() for version in (first, second))
+    found = compare_versions(*enumerate(contents, 1))
+    assert (found.parts_changed, found.renamed, found.unchanged) == (1, 1, 0)
+    changes = [(one.name, one.part_changed, one.name_before) for one in found.photographs]
+    assert changes == [("a", True, "a"), ("c", False, "b")]
+
+
 # === Exports ===
 
 

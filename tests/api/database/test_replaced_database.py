@@ -101,6 +101,66 @@ def test_nothing_is_acknowledged_after_the_database_was_removed_or_replaced(star
         assert client.get("/v1/records").status_code == 503
 
 
+def remove_log(folder):
+    (folder / "record.db-wal").unlink()
+
+
+def zero_end_of_log(folder):
+    with (folder / "record.db-wal").open("r+b") as file:
+        file.seek(-5000, 2)
+        file.write(bytes(5000))
+
+
+@pytest.fixture
+def crashed(start, folder, tmp_path):
+    """A record of three inspections whose service was killed; the database has only the first one."""
+    with start() as client:
+        assert inspect(client, 1) == 1
+        with closing(sqlite3.connect(folder / "record.db")) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert [inspect(client, number) for number in (2, 3)] == [2, 3]
+        shutil.copytree(folder, tmp_path / "crashed")
+    shutil.rmtree(folder)
+    (tmp_path / "crashed").rename(folder)
+    return folder
+
+
+@pytest.mark.parametrize("damage", [remove_log, truncate_log, halve_log, zero_end_of_log])
+def test_lost_commits_are_noticed_by_the_next_start(start, crashed, damage, caplog):
+    log = (crashed / "record.db-wal").read_bytes()
+    damage(crashed)
+    for _ in range(2):
+        with start() as client:
+            assert "its database was removed or replaced" in inspect(client, 4)
+            assert client.get("/readyz").json()["codes"] == ["database_replaced"]
+    assert "restore a backup" in caplog.text and "record.db-shm" in caplog.text
+    (crashed / "record.db-wal").write_bytes(log)
+    with start() as client:
+        assert inspect(client, 5) == 4
+        assert client.get("/v1/records/3/image").status_code == 200
+
+
+def test_a_restored_log_is_used_without_a_restart(start, crashed):
+    (crashed / "record.db-wal").rename(crashed / "log")
+    with start() as client:
+        assert "its database was removed or replaced" in inspect(client, 4)
+        (crashed / "log").rename(crashed / "record.db-wal")
+        assert inspect(client, 5) == 4
+
+
+def test_a_record_continues_without_lost_commits_after_their_index_was_deleted(start, crashed):
+    remove_log(crashed)
+    (crashed / "record.db-shm").unlink()
+    with start() as client:
+        assert inspect(client, 4) == 2
+
+
+@pytest.mark.usefixtures("crashed")
+def test_a_killed_service_starts_again(start):
+    with start() as client:
+        assert inspect(client, 4) == 4
+
+
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
 def test_what_was_acknowledged_survives_the_deletion_of_the_log(start, folder, suffix):
     with start() as client:

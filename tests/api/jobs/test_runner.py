@@ -3,14 +3,16 @@
 import asyncio
 import shutil
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import update
 
 from api.errors import RequestError
 from api.jobs import runner
 from api.jobs.runner import JobRunner
 from api.jobs.stored_jobs import list_jobs
+from api.jobs.tables import jobs as table
 from segdec.errors import SegdecError
 from tests.api.jobs.trial_job import TRIAL, TrialJob
 
@@ -92,6 +94,23 @@ def test_jobs_of_other_queues_do_not_wait(jobs):
 
     asyncio.run(start_both())
     assert jobs.shown() == [("done", 1, None)] * 2
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_running_job_stays_running_when_the_clock_jumps(jobs, hours):
+    shown, only = [], replace(TRIAL, only_latest=True)
+
+    async def work():
+        before = datetime.now(UTC) - timedelta(hours=hours)  # as after a jump of the clock by `hours`
+        jobs.record.change(lambda connection: connection.execute(update(table).values(alive_at=before)))
+        shown.extend(jobs.shown())
+        with pytest.raises(RequestError) as caught:
+            await jobs.start(work, only)
+        assert caught.value.code == "job_running"
+
+    jobs.run(work)
+    assert shown == [("running", 0, None)]
+    assert jobs.shown() == [("done", 1, None)]
 
 
 def fail_writes(jobs, monkeypatch, count):

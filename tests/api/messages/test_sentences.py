@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 from babel import Locale
+from pydantic_core._pydantic_core import list_all_errors
 
 from api.messages.catalogues import DEFAULT, read_catalogues
 from api.messages.language import find_language
@@ -40,6 +41,9 @@ def test_values_are_translated_with_their_sentence():
     assert translate_sentences("Ordered by unknown person at 10.0.0.1.", GERMAN) == (
         "Beauftragt von Unbekannt (10.0.0.1)."
     )
+    few = "The validation split has 0 good and 1 defective image, too few to choose a score threshold: "
+    german = "Die Validierungsmenge hat 0 gute Bilder und 1 fehlerhaftes, zu wenige, um einen Schwellwert zu "
+    assert translate_sentences(f"{few}0.5 is used.", GERMAN) == f"{german}wählen: 0,5 wird verwendet."
     used = translate_sentences("unknown person at 10.0.0.1 put the model into use, as stable.", GERMAN)
     assert used == "Unbekannt (10.0.0.1) hat das Modell übernommen, als stable."
 
@@ -48,7 +52,8 @@ def test_values_are_translated_with_their_sentence():
 
 
 def sources() -> Iterator[str]:
-    """Yields the modules of the packages; texts that continue on the next line are joined."""
+    """Yields errors of pydantic, and the modules; texts that continue on the next line are joined."""
+    yield from (error["message_template_python"] for error in list_all_errors())
     for package in ("api", "segdec", "training"):
         for path in (API.parent / package).rglob("*.py"):
             yield re.sub(r'"\s+f?"', "", path.read_text("utf-8")).replace('"', " ")

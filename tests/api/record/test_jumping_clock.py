@@ -60,7 +60,7 @@ def test_nothing_is_lost_when_the_clock_jumps(tmp_path, receiver):
         clients.end()
         sender.end()
         trainer.check()
-        assert {job.result()["state"] for job in running} <= {"done", "failed"}
+        assert {job.result()["state"] for job in running} == {"done"}
         assert [job.result()["state"] for job in jobs.start()] == ["done"] * 3
     metrics = httpx.get(f"{service.url}/metrics").text
     assert "segdec_record_clock_distrusted 1.0" in metrics

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
 
 import pytest
+from fpdf import FPDF
 from sqlalchemy import insert
 
 from api.database.database import migrate, open_database, write_transaction
@@ -135,7 +136,7 @@ TEXTS = {
     "control characters": "a\x01\x1b\x0b\x85b\u2028c",
     "right to left": "\u202egnp.\u2067scratch",
     "emoji": "😀👩‍🏭 測試",
-    "long": "W" * 10_000,
+    "long": "W" * 40_000,
     "lines": "a\n" * 5000,
 }
 
@@ -147,10 +148,27 @@ def test_texts_of_others_stay_in_their_cells(engine, text):
     stock(engine, [make_row(1, inspected_at=NOON, **names)])
     content = read(engine, "day")
     assert write_pdf(content, NOON).startswith(b"%PDF-")
-    _, sheets = excel_texts(write_excel(content, engine))
+    texts, sheets = excel_texts(write_excel(content, engine))
+    assert text not in TEXTS["long"] or max(texts[2], key=len).endswith("W…")
     cells = [node for node in ElementTree.fromstring(sheets[2]).iter() if node.tag.endswith("}c")]
     columns = [node.get("r") for node in cells if node.get("r").endswith("2")]
     assert columns == [f"{column}2" for column in "ABCDEFGHIM"] and b"<f>" not in sheets[2]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_name_like_the_alias_of_the_number_of_pages_stays(engine, monkeypatch):
+    """fpdf2 replaces `{nb}`, which only the footer of a page may contain."""
+    stock(engine, [make_row(1, inspected_at=NOON, part_id="{nb}", station="{nb}", model="{nb}")])
+    output, replaced = FPDF.output, []
+
+    def record_output(document):
+        file = output(document)
+        replaced.extend(len(page.get_text_substitutions()) for page in document.pages.values())
+        return file
+
+    monkeypatch.setattr(FPDF, "output", record_output)
+    write_pdf(read(engine, "day"), NOON)
+    assert replaced == [1]
 
 
 def styles(file):

@@ -55,7 +55,7 @@ def test_the_labels_are_those_of_what_is_inspected(tmp_path, capsys):
     assert relabel_uninspected(items, samples.__getitem__, InputConfig()) is items
     known = (item("part", tmp_path, mask_file=None, supervision="label"), item("good", tmp_path, label=0))
     assert relabel_uninspected(known, pytest.fail, LEFT_HALF) == known
-    assert "warning: 1 defective photographs have a label only" in capsys.readouterr().err
+    assert "warning: 1 defective photograph with a label only" in capsys.readouterr().err
 
 
 # === What is learnt ===

@@ -60,11 +60,12 @@ def test_defect_rate_shifts_the_calibration_by_its_log_odds():
     assert (same.defect_rate, rare.defect_rate) == (0.2, 1 / 65)
 
 
-@pytest.mark.parametrize(("good", "defective"), [([], []), ([], [1.0, 2.0]), ([0.0], [])])
+@pytest.mark.parametrize(("good", "defective"), [([], []), ([], [1.0]), ([], [1.0, 2.0]), ([0.0], [])])
 def test_too_few_images_give_the_default_threshold_and_a_note(good, defective):
     limits = choose_score_thresholds(scored(good, defective), DEFAULTS)
     assert (limits.threshold, limits.calibration) == (0.5, Calibration())
-    assert f"{len(good)} good and {len(defective)} defective images, too few" in limits.notes[0]
+    images = "image" if len(defective) == 1 else "images"
+    assert f"{len(good)} good and {len(defective)} defective {images}, too few" in limits.notes[0]
 
 
 @pytest.mark.parametrize(
