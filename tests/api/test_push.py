@@ -46,6 +46,7 @@ def test_classes_that_were_said_to_be_defects_are_sent(tmp_path, url):
     for number, folder in enumerate(("good", "no burr")):
         (tmp_path / "own" / folder).mkdir(parents=True)
         write_png(tmp_path / "own" / folder / "a.png", make_sample(number).image)
+    (tmp_path / "own" / "supervision.txt").write_text("label no burr")
     (tmp_path / "key").write_text(KEY)
     target = ["--url", url, "--data-set", "Rings", "--key-file", str(tmp_path / "key")]
     main(["push", str(tmp_path / "own"), "--layout", "folder", "--defect", "no burr", *target])
