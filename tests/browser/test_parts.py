@@ -109,6 +109,9 @@ def test_a_search_combines_facts_and_can_be_reloaded(visit, service):
     expect(page.locator("#summary")).to_have_text("4 inspections")
     search(page, since="2999-01-01T00:00")
     expect(page.locator("#summary")).to_have_text("No inspection matches this search.")
+    expect(page.locator("#none")).not_to_contain_text("whole number")
+    search(page, part_id="471")
+    expect(page.locator("#none")).to_contain_text("A part is found by its whole number only.")
 
 
 def test_results_are_shown_as_photographs_and_saved(visit, service):
