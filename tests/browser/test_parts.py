@@ -103,6 +103,8 @@ def test_a_search_combines_facts_and_can_be_reloaded(visit, service):
     assert parts(page) == ["475", "473", "4711"]
     page.reload()
     expect(page.locator("#summary")).to_have_text("3 inspections")
+    page.goto(f"{service.address}parts?metadata=lot:L1&station=cam1")
+    expect(page.locator("#summary")).to_have_text("3 inspections")
     page.get_by_role("button", name="Clear").click()
     expect(page.locator("#summary")).to_have_text("9 inspections")
     page.locator("[name=verdict]").select_option("good")
