@@ -328,8 +328,8 @@ def test_thresholds_are_changed_and_restored(visit, address):
 def test_who_may_not_change_the_thresholds_reads_who_may(visit, address):
     page = open_as(visit, address, "models", "quality", extra_http_headers={"X-API-Key": KEY}).page
     card = page.locator("article").first
-    card.get_by_text("Change the thresholds", exact=True).click()
-    note = card.get_by_text("Somebody with the role engineer can do this: Change the thresholds.")
+    card.get_by_text("Change the thresholds").click()
+    note = card.get_by_text("Somebody with the role engineer can do this: Apply thresholds.")
     expect(note).to_be_visible()
     expect(card.get_by_label("Defect from")).to_be_hidden()
 

@@ -25,8 +25,8 @@ export function thresholdForm({ version, thresholds, manifest }, apply) {
     setText(problem, found);
     if (!found) apply(translate("Apply thresholds"), applyText(version, thresholds, limits), limits);
   });
-  const title = translate("Change the thresholds");
-  return createElement("details", "", createElement("summary", "", title), form, whoCan(title, "engineer"));
+  const summary = createElement("summary", "", translate("Change the thresholds"));
+  return createElement("details", "", summary, form, whoCan(translate("Apply thresholds"), "engineer"));
 }
 
 /** The text that asks before the thresholds of a version change. */
