@@ -12,9 +12,11 @@ import json
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +45,7 @@ def main() -> None:
     _make_key()
     with _running(*_service_flags(port), output=subprocess.PIPE) as service:
         url = _wait_for_address(service)
-        if not _ask(f"{url}/v1/data-sets")["data_sets"]:
+        if needs_data_set(url):
             _send_toy_photographs(url)
         with _running(*_worker_flags(url)):
             print(f"\nOpen {url}/datasets. Ctrl-C ends the service and the worker.\n", flush=True)
@@ -103,6 +105,16 @@ def _wait_for_address(service: subprocess.Popen[str]) -> str:
 
 
 # === Toy data set ===
+
+
+def needs_data_set(url: str) -> bool:
+    """Returns whether the service has none, and takes one without a log-in."""
+    try:
+        return not _ask(f"{url}/v1/data-sets")["data_sets"]
+    except urllib.error.HTTPError as error:
+        if error.code == HTTPStatus.UNAUTHORIZED:
+            return False
+        raise
 
 
 def _send_toy_photographs(url: str) -> None:

@@ -61,7 +61,7 @@ def _lot_request(
 ) -> ReportRequest:
     if tag is None:
         detail = "A report of a lot needs a value of the metadata. Expected for example lot:4711."
-        raise RequestError(400, "bad_parameter", detail)
+        raise RequestError(400, "lot_without_metadata", detail)
     span: Span | None = span_of_tag(connection, tag)
     if span is None:
         raise RequestError(404, "lot_not_found", f"No inspection has the metadata {tag[0]}: {tag[1]}.")

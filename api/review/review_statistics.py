@@ -153,10 +153,10 @@ def _notes(strata: Strata, language: Language) -> Iterable[str]:
         if counts.total and not counts.sample().size:
             yield language.translate_count(
                 counts.total,
-                "{parts}: too few reviews for an estimate of {count} inspection, of which {drawn} were "
-                "sampled with the probability {probability}. It may be defective.",
-                "{parts}: too few reviews for an estimate of {count} inspections, of which {drawn} were "
-                "sampled with the probability {probability}. All or none of them may be defective.",
+                "{parts}: too few reviews for an estimate of {count} inspection ({drawn} sampled with the "
+                "probability {probability}). It may be defective.",
+                "{parts}: too few reviews for an estimate of {count} inspections ({drawn} sampled with the "
+                "probability {probability}). All or none of them may be defective.",
                 probability=language.probability(stratum.probability),
                 **values,
             )

@@ -67,7 +67,9 @@ class AskedProposals(SentModel):
 class CheckpointFacts(AnswerPart):
     """The last checkpoint that a worker uploaded."""
 
-    position: str = Field(description="of the training, for example `stage joint, step 120`")
+    position: str = Field(
+        description="of the training, for example `stage joint, step 120` or `end of stage joint`"
+    )
     version: str = Field(description="of the product that wrote it")
     at: datetime
 

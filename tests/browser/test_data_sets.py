@@ -13,6 +13,7 @@ from datasets.layouts.toy import make_sample
 from segdec.images import encode_png
 from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import SIZES, part_image, serving
+from tests.browser.test_empty_pages import open_as
 from tests.browser.test_log_in import add_people, log_in
 
 SCRIPT = "<img src=x onerror=alert(1)>"
@@ -355,6 +356,22 @@ def test_reviewer_sees_no_controls_of_engineers(visit, tmp_path):
         log_in(page)
         expect(page.locator("#list")).to_be_visible()
         expect(page.locator("#new-data-set")).to_be_hidden()
+
+
+def test_reviewer_reads_who_can_take_the_steps_of_engineers(visit, service, create):
+    number = create("Of others")
+    page = open_as(visit, service.address, f"datasets?id={number}", "reviewer").page
+    steps = page.locator("#steps li")
+    expect(steps.first).to_contain_text("Somebody with the role engineer can do this: Add photographs.")
+    expect(steps.first.locator("a")).to_be_hidden()
+    expect(steps.nth(1).locator("a")).to_be_visible()
+    expect(steps.nth(3).locator("a")).to_be_hidden()
+    expect(steps.nth(3).locator("span", has_text="Train a model")).to_be_visible()
+    for panel, step in (("proposals", "Propose labels"), ("findings", "Check photographs")):
+        note = page.locator(f"#{panel}-panel").get_by_text(
+            f"Somebody with the role engineer can do this: {step}."
+        )
+        expect(note).to_be_visible()
 
 
 def test_results_of_a_search_are_added(visit, service, create):

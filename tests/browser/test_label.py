@@ -544,9 +544,10 @@ def test_a_data_set_that_does_not_exist_is_an_error_on_the_page(labels, open_pag
     expect(page.locator("#empty-notice")).to_be_hidden()
 
 
-def test_the_selection_is_readable_on_small_screens(labels, open_page):
+@pytest.mark.parametrize("size", ["large", "small"])
+def test_the_selection_is_readable(labels, open_page, size):
     labels.add(1)
-    page = open_page(viewport=SIZES["small"]).page
+    page = open_page(viewport=SIZES[size]).page
     shows(page, "0.png")
     text = "select => { select.style.width = 'auto'; return select.offsetWidth }"
     selection = page.locator("#selection")

@@ -19,6 +19,7 @@ from tests.api.models.stub_models import StubModels
 from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import KEY, part_image
 from tests.browser.german_page import check_german
+from tests.browser.test_empty_pages import open_as
 
 NONE = PartShare(count=0, parts=120, low=0.0, high=0.0303)
 SOME = PartShare(count=3, parts=40, low=0.0157, high=0.2039)
@@ -322,6 +323,15 @@ def test_thresholds_are_changed_and_restored(visit, address):
             "office changed the thresholds: parts 1, defect from 0.5 → review from 0.25, defect from 0.4.",
         ]
     )
+
+
+def test_who_may_not_change_the_thresholds_reads_who_may(visit, address):
+    page = open_as(visit, address, "models", "quality", extra_http_headers={"X-API-Key": KEY}).page
+    card = page.locator("article").first
+    card.get_by_text("Change the thresholds").click()
+    note = card.get_by_text("Somebody with the role engineer can do this: Apply thresholds.")
+    expect(note).to_be_visible()
+    expect(card.get_by_label("Defect from")).to_be_hidden()
 
 
 def test_an_operating_point_is_applied(visit, address):

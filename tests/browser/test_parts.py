@@ -103,12 +103,17 @@ def test_a_search_combines_facts_and_can_be_reloaded(visit, service):
     assert parts(page) == ["475", "473", "4711"]
     page.reload()
     expect(page.locator("#summary")).to_have_text("3 inspections")
+    page.goto(f"{service.address}parts?metadata=lot:L1&station=cam1")
+    expect(page.locator("#summary")).to_have_text("3 inspections")
     page.get_by_role("button", name="Clear").click()
     expect(page.locator("#summary")).to_have_text("9 inspections")
     page.locator("[name=verdict]").select_option("good")
     expect(page.locator("#summary")).to_have_text("4 inspections")
     search(page, since="2999-01-01T00:00")
     expect(page.locator("#summary")).to_have_text("No inspection matches this search.")
+    expect(page.locator("#none")).not_to_contain_text("whole number")
+    search(page, part_id="471")
+    expect(page.locator("#none")).to_contain_text("A part is found by its whole number only.")
 
 
 def test_results_are_shown_as_photographs_and_saved(visit, service):

@@ -1,6 +1,7 @@
 """The page of trainings in a real browser, with the real service; the worker trains nothing."""
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,6 +169,7 @@ def test_a_training_is_described_in_german(visit, studio, tmp_path):
     window = visit(studio.address, locale="de-DE")
     page = window.open("train")
     expect(page.locator("#version-note")).to_have_text("6 annotierte Bilder: 3 gut, 2 scratch, 1 dent")
+    expect(page.locator("input[name=model]")).to_have_attribute("title", re.compile("Ziffern"))
     page.locator("button", has_text="Training starten").click()
     expect(page.locator("#job-state")).to_have_text("wartet auf einen Trainingsrechner")
     studio.worker.end(studio.lease(), "crashed", "The training was killed by SIGKILL.")
@@ -180,7 +182,7 @@ def test_a_training_is_described_in_german(visit, studio, tmp_path):
     finish(studio.worker, job, tmp_path)
     expect(page.locator("#rating p")).to_have_text(
         [
-            "80 Bilder (Testfotos): 6 von 40 fehlerhaften übersehen und 0 von 40 guten abgelehnt.",
+            "80 Bilder (Testbilder): 6 von 40 fehlerhaften übersehen und 0 von 40 guten abgelehnt.",
             "Bilder mit „scratch“ hinzufügen oder ihre Annotationen prüfen.",
         ]
     )

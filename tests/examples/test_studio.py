@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from examples.studio import COUNT
+from examples.studio import COUNT, needs_data_set
+from tests.browser.conftest import serving
+from tests.browser.test_log_in import add_people
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,3 +46,9 @@ def test_studio_offers_a_half_labelled_data_set_and_continues_with_it(tmp_path):
                 os.killpg(studio.pid, signal.SIGINT)
         assert studio.returncode == 0
     assert (tmp_path / "runs" / "studio" / "worker.key").stat().st_mode & 0o077 == 0
+
+
+def test_studio_starts_again_after_users_were_added(tmp_path):
+    with serving(tmp_path) as service:
+        add_people(service)
+        assert not needs_data_set(service.address.removesuffix("/"))

@@ -147,9 +147,11 @@ def result_names(files: Sequence[SentFile], name: str) -> list[SentFile]:
 
 
 def describe_position(checkpoint: str, stages: Mapping[int, str]) -> str:
-    """Returns the position of `ckpt-STAGE-STEP` as text."""
+    """Returns the position of `ckpt-STAGE-STEP` as text; `stages` are those that have begun, by index."""
     _, stage, step = checkpoint.split("-")
-    return f"stage {stages.get(int(stage), 'end')}, step {step}"
+    if (name := stages.get(int(stage))) is not None:
+        return f"stage {name}, step {step}"
+    return f"end of stage {stages[max(stages)]}" if stages else "start of the training"
 
 
 def _files_of(folder: Path) -> list[Path]:

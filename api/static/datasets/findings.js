@@ -2,6 +2,7 @@
 
 import { attempt } from "../shared/attempt.js";
 import { byId, createElement, setText } from "../shared/dom.js";
+import { whoCan } from "../shared/empty_state.js";
 import { translate, translateCount } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
 
@@ -20,6 +21,7 @@ export class Findings {
   /** Calls `onShow(ids)` to show the photographs of a finding. */
   constructor(id, requests, onShow) {
     Object.assign(this, { id, requests, onShow, waiting: null });
+    byId("check").after(whoCan(translate("Check photographs"), "engineer"));
     byId("check").addEventListener("click", () => this.#start());
   }
 

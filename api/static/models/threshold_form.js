@@ -1,6 +1,7 @@
 // The form that changes the thresholds of a version.
 
 import { createElement, setText } from "../shared/dom.js";
+import { whoCan } from "../shared/empty_state.js";
 import { translate } from "../shared/language.js";
 import { limitsText } from "../shared/record_text.js";
 
@@ -24,7 +25,8 @@ export function thresholdForm({ version, thresholds, manifest }, apply) {
     setText(problem, found);
     if (!found) apply(translate("Apply thresholds"), applyText(version, thresholds, limits), limits);
   });
-  return createElement("details", "", createElement("summary", "", translate("Change the thresholds")), form);
+  const summary = createElement("summary", "", translate("Change the thresholds"));
+  return createElement("details", "", summary, form, whoCan(translate("Apply thresholds"), "engineer"));
 }
 
 /** The text that asks before the thresholds of a version change. */

@@ -72,7 +72,8 @@ function noParts() {
 }
 
 function noMatch() {
-  return createElement("div", "empty-state", ...nextStep(translate("Show all inspections"), "parts"));
+  const hint = form.query.has("part_id") ? [createElement("p", "", translate("A part is found by its whole number only."))] : [];
+  return createElement("div", "empty-state", ...hint, ...nextStep(translate("Show all inspections"), "parts"));
 }
 
 function summaryText() {

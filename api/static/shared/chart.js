@@ -18,7 +18,7 @@ export function drawChart(element, data, { x, y, series, bands = [], time = fals
     height: HEIGHT_PX,
     series: [{ label: x.label, value: known(x.write) }, ...series.map((one) => ({ ...one, value: known(y.write) }))],
     bands,
-    padding: [null, 16, null, null],
+    padding: [null, 32, null, null], // the last date is centred on the edge
     axes: [{ ...axis, values: (_, values) => values.map(x.write) }, { ...axis, size: 70, values: (_, values) => values.map(y.write) }],
     scales: { x: { time }, y: y.range ? { range: y.range } : {} },
   };

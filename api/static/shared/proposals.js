@@ -1,6 +1,7 @@
 // Labels that a model proposes for the photographs without one: by a chosen model, or by one that is trained for it.
 
 import { createElement, setText } from "./dom.js";
+import { whoCan } from "./empty_state.js";
 import { translate, translateCount } from "./language.js";
 import { timeText } from "./plant_time.js";
 
@@ -57,7 +58,7 @@ export class Proposals {
     this.trainingState.setAttribute("role", "status");
     const parts = [this.choice, this.train, this.need, this.trainingState, this.trainingLink, this.bar, this.state, this.problem];
     for (const part of parts) part.hidden = true; // until the models are known
-    return parts;
+    return [...parts, whoCan(translate("Propose labels"), "engineer")];
   }
 
   /** Offers the models; the choice of the user stays. */

@@ -12,7 +12,7 @@ export class SearchForm {
   constructor(form, onSearch) {
     Object.assign(this, { form, onSearch });
     form.elements.key.placeholder = DEFAULT_KEY;
-    this.#read(new URLSearchParams(location.search));
+    this.#read(fromAddress(new URLSearchParams(location.search)));
     this.submitted = this.#values();
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -85,6 +85,16 @@ export class SearchForm {
     for (const field of this.form.elements) if (values.has(field.name)) field.value = values.get(field.name);
     this.#requireValue();
   }
+}
+
+/** Values of the fields in an address, which may have the metadata as one value, as a query for the service has it. */
+function fromAddress(values) {
+  const [, key, value] = /^([^:]+):(.+)$/su.exec(values.get("metadata") ?? "") ?? [];
+  if (value) {
+    values.set("key", key);
+    values.set("value", value);
+  }
+  return values;
 }
 
 /** Values of the fields as the service expects them: times of the plant with their zone, and the metadata as one value. */

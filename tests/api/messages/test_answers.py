@@ -4,9 +4,11 @@ import re
 
 import pytest
 
+from api.accounts.users import COMMAND_LINE
 from api.messages.answers import TEXT_MEMBERS, UNTRANSLATED_MEMBERS, translate_answer
 from api.messages.language import find_language
 from tests.api.page_texts import API
+from training.worker.file_sets import describe_position
 
 GERMAN = find_language("de")
 BLACK = "The photograph is black or almost black (lamp off, lens cap)."
@@ -67,6 +69,26 @@ def test_texts_are_translated_at_any_depth_and_other_members_stay():
 def test_unknown_people_are_named_in_german():
     translated = translate_answer({"created_by": "unknown person at 10.0.0.1"}, GERMAN)
     assert translated == {"created_by": "Unbekannt (10.0.0.1)"}
+
+
+def test_the_command_line_is_named_in_german():
+    assert translate_answer({"who": COMMAND_LINE}, GERMAN) == {"who": "Die Befehlszeile"}
+
+
+@pytest.mark.parametrize(
+    ("stages", "english", "german"),
+    [
+        ({}, "start of the training", "Anfang des Trainings"),
+        ({0: "segment", 1: "joint"}, "stage joint, step 7", "Stufe joint, Schritt 7"),
+        ({0: "segment"}, "end of stage segment", "Ende der Stufe segment"),
+    ],
+)
+def test_the_position_of_a_checkpoint_is_in_german(stages, english, german):
+    position = describe_position("ckpt-1-7", stages)
+    assert position == english
+    assert (
+        translate_answer({"checkpoint": {"position": position}}, GERMAN)["checkpoint"]["position"] == german
+    )
 
 
 def test_data_of_other_systems_stay_as_they_are():

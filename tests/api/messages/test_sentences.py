@@ -34,9 +34,8 @@ def test_a_text_with_many_ends_of_values_is_read_once():
 
 def test_values_are_translated_with_their_sentence():
     english = "On 80 val/test photographs it misses 5 of 40 defective ones and leaves 2 for review; "
-    german = (
-        "80 Bilder (Validierungsfotos und Testfotos): 5 von 40 fehlerhaften übersehen und 2 zur Nachprüfung; "
-    )
+    misses = "5 von 40 fehlerhaften übersehen und 2 zur Nachprüfung; "
+    german = f"80 Bilder (Validierungsbilder und Testbilder): {misses}"
     assert translate_sentences(f"{english}AP 0.91, by chance 0.50.", GERMAN).startswith(german)
     assert translate_sentences("Ordered by unknown person at 10.0.0.1.", GERMAN) == (
         "Beauftragt von Unbekannt (10.0.0.1)."

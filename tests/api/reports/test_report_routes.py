@@ -31,7 +31,7 @@ def test_reports_and_notes_are_in_the_requested_language(unchanged):
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("lot", (400, "bad_parameter")),
+        ("lot", (400, "lot_without_metadata")),
         ("lot?metadata=lot:none", (404, "lot_not_found")),
         ("year", (400, "bad_parameter")),
         ("day?at=noon", (400, "bad_parameter")),
