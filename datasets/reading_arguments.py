@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 def add_reading_arguments(add: Callable[..., argparse.Action]) -> None:
     """Adds the arguments to a parser, whose `add_argument` is given."""
-    threshold = "mask pixels above N are defective; required if masks hold more values than 0 and one other"
+    threshold = "mask pixels above N are defective; masks with grey levels require it"
     add("--mask-threshold", type=int, choices=range(255), metavar="N", help=threshold)
     inverted = "mask files are white where the photograph is good"
     add("--invert-masks", action=argparse.BooleanOptionalAction, help=inverted)

@@ -43,7 +43,7 @@ def renumber(values: MaskValues, numbers: Mapping[int, int]) -> MaskValues:
     Values of other classes are left out: a mask that holds one of them is then invalid.
     """
     known = {**numbers, 0: 0, IGNORED: IGNORED}
-    pairs = values or zip(known, known, strict=True)
+    pairs = values or [(number, number) for number in known]
     found = tuple((value, known[number]) for value, number in pairs if number and number in known)
     return found or ((IGNORED, IGNORED),)  # an empty tuple is `VALUES_ARE_CLASSES`
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,11 +105,11 @@ class ArchiveImport:
             await self._store_photographs()
             is_done = True
         finally:
-            has_questions = self.result.unclear_labels or self.result.unclear_rotation
-            number = self.id if has_questions else None if is_done else self.repeats
-            if number is not None:
-                unpacked = self.folder / UNPACKED
-                await asyncio.to_thread(self.unanswered.add, self.data_set_id, number, unpacked, self.now())
+            unpacked, add = self.folder / UNPACKED, partial(asyncio.to_thread, self.unanswered.add)
+            if self.result.unclear_labels or self.result.unclear_rotation:
+                await add(self.data_set_id, self.id, unpacked, self.now())
+            elif self.repeats is not None and not is_done:
+                await add(self.data_set_id, self.repeats, unpacked, self.now())
 
     def start_row(self, connection: Connection, now: datetime) -> int:
         """Adds the row of the import; RequestError 404 if the data set does not exist."""
