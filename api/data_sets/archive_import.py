@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -105,11 +104,12 @@ class ArchiveImport:
             await self._store_photographs()
             is_done = True
         finally:
-            unpacked, add = self.folder / UNPACKED, partial(asyncio.to_thread, self.unanswered.add)
+            asking = None if is_done else self.repeats
             if self.result.unclear_labels or self.result.unclear_rotation:
-                await add(self.data_set_id, self.id, unpacked, self.now())
-            elif self.repeats is not None and not is_done:
-                await add(self.data_set_id, self.repeats, unpacked, self.now())
+                asking = self.id
+            if asking is not None:
+                unpacked = self.folder / UNPACKED
+                await asyncio.to_thread(self.unanswered.add, self.data_set_id, asking, unpacked, self.now())
 
     def start_row(self, connection: Connection, now: datetime) -> int:
         """Adds the row of the import; RequestError 404 if the data set does not exist."""
