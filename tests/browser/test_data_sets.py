@@ -295,7 +295,8 @@ def test_change_by_another_person_is_said_and_not_overwritten(visit, service, fi
     httpx.put(path, json={"label": "dent", "based_on": None}).raise_for_status()
     page.locator("#select-all").check()
     page.locator("#actions").get_by_role("button", name="Good").click()
-    expect(page.locator("#problem")).to_contain_text("1 of 6 photographs not changed: The latest annotation")
+    problem = "1 of 6 photographs not changed: The photograph 'line/0' has the annotation"
+    expect(page.locator("#problem")).to_contain_text(problem)
     labels = photographs(service, filled)
     assert labels.pop("line/0") == "dent" and set(labels.values()) == {"good"}
 

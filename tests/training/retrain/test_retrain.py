@@ -121,7 +121,7 @@ def test_a_stopped_command_continues_and_exports_no_worse_version(
 @pytest.mark.slow
 def test_what_cannot_be_learnt_from_is_refused(run, model, write_reviewed, capsys):
     for reviewed, arguments, printed in (
-        (write_reviewed("other", label="hole"), (), "10 photographs have the label 'hole'"),
+        (write_reviewed("other", label="hole"), (), "the label of 10 photographs is 'hole'"),
         (write_reviewed("none", 0), (), "has no entry"),
         (write_reviewed("some"), ("--minutes", "0"), "--minutes 0. Expected a time limit"),
         (write_reviewed("little"), ("--minutes", "1e-300"), "--minutes 1e-300. Expected a time limit"),
