@@ -105,7 +105,7 @@ class ArchiveImport:
             is_done = True
         finally:
             asking = None if is_done else self.repeats
-            if self.result.unclear_labels or self.result.unclear_rotation:
+            if self.result.has_questions:
                 asking = self.id
             if asking is not None:
                 unpacked = self.folder / UNPACKED

@@ -93,9 +93,14 @@ async def change_data_set(
     data_set_id: DataSetId,
 ) -> DataSet:
     """Renames a data set, or adds classes."""
-    change, who = definitions.change_data_set, author_of(request)
-    classes = sent.add_classes, sent.unclear_are_defects
-    await data_sets.write(change, data_set_id, sent.name, *classes, who)
+    await data_sets.write(
+        definitions.change_data_set,
+        data_set_id,
+        sent.name,
+        sent.add_classes,
+        sent.unclear_are_defects,
+        author_of(request),
+    )
     return await data_sets.read(definitions.show_data_set, data_set_id)
 
 

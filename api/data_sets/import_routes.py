@@ -117,8 +117,9 @@ async def answer_import(
         async with jobs.open_folder(imports.IMPORT_JOBS) as folder:
             unpacked, who = folder.path / UNPACKED, author_of(request)
             unanswered.take(data_set_id, import_id, unpacked)
-            job = ArchiveImport(data_sets, data_set_id, folder.path, options, unanswered, earlier.name, who)
-            job.repeats = import_id
+            job = ArchiveImport(
+                data_sets, data_set_id, folder.path, options, unanswered, earlier.name, who, repeats=import_id
+            )
             try:
                 number = await jobs.start(folder, job)
             except RequestError as error:
@@ -151,6 +152,8 @@ async def show_import(
 def _with_time_to_answer(
     found: DataSetImport, unanswered: UnansweredArchives, data_set_id: int
 ) -> DataSetImport:
+    if not found.result.has_questions:
+        return found
     return found.model_copy(update={"answerable_until": unanswered.answerable_until(data_set_id, found.id)})
 
 

@@ -42,6 +42,11 @@ class ImportResult(AnswerPart):
         False, description="annotations may have been drawn before the EXIF rotation of their photographs"
     )
 
+    @property
+    def has_questions(self) -> bool:
+        """Whether somebody has to answer before all photographs can be read."""
+        return bool(self.unclear_labels) or self.unclear_rotation
+
 
 class ImportAnswers(SentModel):
     """Answers to the questions of an import; a question without one stays open."""

@@ -15,7 +15,7 @@ from uuid import uuid4
 from api.errors import RequestError
 from api.jobs.job_kind import Job, JobKind
 from api.jobs.schemas import JobState
-from api.jobs.stored_jobs import finish_job, interrupt_jobs, running_here, save_progress
+from api.jobs.stored_jobs import finish_job, interrupt_jobs, jobs_of_this_process, save_progress
 from api.messages.causes import Cause, Failure
 from api.record.record import Record
 from segdec.errors import SegdecError
@@ -93,11 +93,11 @@ class JobRunner:
         job_id = await self._record.write(job.start_row, started_at)
         with suppress(OSError):  # otherwise it is failed later if this service is killed
             (folder.path / JOB_FILE).write_text(str(job_id))
-        running_here.add((job_id, started_at))
+        jobs_of_this_process.add((job_id, started_at))
         task = asyncio.create_task(self._run(folder.resources.pop_all(), job_id, job))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: running_here.discard((job_id, started_at)))
+        task.add_done_callback(lambda _: jobs_of_this_process.discard((job_id, started_at)))
         return job_id
 
     async def close(self) -> None:

@@ -17,7 +17,7 @@ from segdec.schemas import AnswerPart
 KEEP_ALIVE_TIMEOUT_S = 60.0
 """A job of another process that was not kept alive for so long has ended with its service."""
 table = jobs.c
-running_here: set[tuple[int, datetime]] = set()
+jobs_of_this_process: set[tuple[int, datetime]] = set()
 """Ids and starts of the jobs that this process runs: they are running also after a jump of the clock."""
 
 
@@ -119,7 +119,7 @@ def _is_of(kind: JobKind[Any], data_set_id: int) -> ColumnElement[bool]:
 def _is_alive(row: RowMapping, now: datetime) -> bool:
     """A job that another process kept alive in the future ended before the clock was set back."""
     is_recent = abs(now - row["alive_at"]) <= timedelta(seconds=KEEP_ALIVE_TIMEOUT_S)
-    return is_recent or (row["id"], row["started_at"]) in running_here
+    return is_recent or (row["id"], row["started_at"]) in jobs_of_this_process
 
 
 def _make_answer(kind: JobKind[A], row: RowMapping, now: datetime) -> A:

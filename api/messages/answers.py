@@ -33,7 +33,7 @@ PERSON_MEMBERS = {
     "who",
 }
 """Names of members with names of people, or with sentences if nobody has logged in."""
-UNNAMED = ("unknown person ", "the command line")
+PERSON_SENTENCES = ("unknown person ", "the command line")
 """How names of people begin that are sentences of the product."""
 UNTRANSLATED_MEMBERS = {"after", "before", "machine", "metadata"}
 """Names of members with data of people and other systems, which stay as they are."""
@@ -68,7 +68,7 @@ def _translate_member(
 ) -> Any:
     member = answer[name]
     if name in PERSON_MEMBERS and isinstance(member, str):
-        return translate_sentences(member, language) if member.startswith(UNNAMED) else member
+        return translate_sentences(member, language) if member.startswith(PERSON_SENTENCES) else member
     if WRITTEN_BY_PEOPLE.get(name) in answer or (name == "content" and answer.get("kind") == "output"):
         return member
     if name not in TEXT_MEMBERS or not isinstance(member, str | list):

@@ -28,16 +28,18 @@ jobs, members, workers = training_jobs.c, training_members.c, training_workers.c
 def count_known(connection: Connection, now: datetime) -> int:
     """Returns how many workers of this version with different addresses were heard of lately."""
     statement = select(func.count(func.distinct(workers.address)))
-    return connection.execute(statement.where(workers.version == __version__, _is_seen(now))).scalar_one()
+    return connection.execute(
+        statement.where(workers.version == __version__, _was_seen_lately(now))
+    ).scalar_one()
 
 
 def is_address_taken(connection: Connection, worker: Worker, now: datetime) -> bool:
     """Returns whether a worker of another key, which was heard of lately, has the address of a worker."""
     others = select(workers.name).where(workers.address == worker.address, workers.key != worker.key)
-    return connection.execute(others.where(_is_seen(now))).first() is not None
+    return connection.execute(others.where(_was_seen_lately(now))).first() is not None
 
 
-def _is_seen(now: datetime) -> ColumnElement[bool]:
+def _was_seen_lately(now: datetime) -> ColumnElement[bool]:
     lately = workers.seen_at > now - LEASE_DURATION
     return and_(lately, workers.seen_at < now + LEASE_DURATION)  # else the clock was set back since
 

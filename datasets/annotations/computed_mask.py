@@ -49,6 +49,9 @@ class DerivedMask(ComputedMask):
 
     mask: ImageFile
 
+    def __str__(self) -> str:
+        return str(self.mask)
+
     @property
     def sources(self) -> tuple[ImageFile]:
         return (self.mask,)

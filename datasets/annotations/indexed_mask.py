@@ -21,9 +21,6 @@ class IndexedMask(DerivedMask):
 
     label: int
 
-    def __str__(self) -> str:
-        return str(self.mask)
-
     def draw(self) -> NDArray[np.uint8]:
         """Returns the mask [H, W] of classes; DatasetError if a value is neither an index nor 255."""
         numbers = read_numbers(self.mask, max_pixels=self.max_pixels)

@@ -17,9 +17,6 @@ class NumberedMask(DerivedMask):
 
     values: MaskValues
 
-    def __str__(self) -> str:
-        return str(self.mask)
-
     def draw(self) -> NDArray[np.uint8]:
         """Returns the mask [H, W] of classes; DatasetError if a value is not a class."""
         known = [value for value, _ in self.values]
