@@ -265,6 +265,24 @@ def test_a_reload_does_not_return_to_the_photograph_of_the_address(labels, open_
     expect(page).to_have_url(labels.page)
 
 
+def test_a_tab_keeps_its_session_when_it_is_reloaded(labels, open_page):
+    """A request of the former page may lease photographs after the new one has asked for them."""
+    labels.add(2)
+
+    def session_of(page):
+        with page.expect_request("**/next") as sent:
+            page.goto(labels.page)
+        shows(page, "0.png")
+        return sent.value.post_data_json["session"]
+
+    page = open_page().page
+    shows(page, "0.png")
+    first = session_of(page)
+    assert session_of(page) == first
+    page.goto("about:blank")
+    assert session_of(open_page().page) != first
+
+
 def test_boxes_stay_boxes_until_a_person_clears_them_or_says_otherwise(labels, open_page):
     labels.add(1)
     mask = np.zeros((HEIGHT, WIDTH), np.uint8)

@@ -12,7 +12,7 @@ import { MaskEditor } from "../shared/mask_editor/mask_editor.js";
 import { writeGrey } from "../shared/png.js";
 import { ProposalRequests } from "../shared/proposal_requests.js";
 import { Proposals } from "../shared/proposals.js";
-import { randomId } from "../shared/random_id.js";
+import { openTabSession } from "../shared/tab_session.js";
 import { DraftStore } from "./draft_store.js";
 import { showChoice, showMissing } from "./data_set_choice.js";
 import { LabelPanel } from "./label_panel.js";
@@ -30,7 +30,8 @@ const main = document.querySelector("main");
 const credentials = new Credentials(askForCredentials);
 const selection = selectionOf(query);
 const isSelective = Object.keys(selection).length > 0;
-const requests = new Requests({ credentials, session: randomId(), dataSet: query.get("data_set"), selection });
+const { id: session } = openTabSession("segdec.label"); // a reload leaves requests behind that lease later
+const requests = new Requests({ credentials, session, dataSet: query.get("data_set"), selection });
 const parts = { requests, drafts: new DraftStore(), classes: [] };
 const queue = new PhotographQueue(requests, parts, onQueueChange);
 const editor = new MaskEditor({

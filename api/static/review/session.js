@@ -1,6 +1,6 @@
 // This tab's session: its id, which owns the leases, and the times of its verdicts.
 
-import { randomId } from "../shared/random_id.js";
+import { openTabSession } from "../shared/tab_session.js";
 
 const NAME = "segdec.review";
 const MAX_PAUSE_MS = 120_000; // longer intervals do not count towards the pace
@@ -33,22 +33,9 @@ export class Tally {
   }
 }
 
-/**
- * The session {id, tally} of this tab; it survives a reload.
- *
- * It is stored only while no page uses it: browsers copy the storage when they duplicate a tab, and two tabs with one
- * session would show the same picture.
- */
+/** The session {id, tally} of this tab; it survives a reload. */
 export function openSession() {
-  const { id = randomId(), tally } = take();
-  const session = { id, tally: new Tally(tally) };
-  window.addEventListener("pagehide", () => sessionStorage.setItem(NAME, JSON.stringify(session)));
-  window.addEventListener("pageshow", (event) => event.persisted && take());
+  const session = openTabSession(NAME);
+  session.tally = new Tally(session.tally);
   return session;
-}
-
-function take() {
-  const saved = sessionStorage.getItem(NAME);
-  sessionStorage.removeItem(NAME);
-  return saved ? JSON.parse(saved) : {};
 }

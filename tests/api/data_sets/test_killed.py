@@ -22,7 +22,7 @@ from tests.api.conftest import PNG
 from tests.api.data_sets.filled_data_set import mask_of
 from tests.api.data_sets.test_import_routes import ZIP, archive
 from tests.api.data_sets.test_imports import PARTS
-from tests.api.record.recording_clients import RecordingService
+from tests.api.record.recording_clients import TIMEOUT_S, RecordingService
 from training.worker.service_connection import ServiceConnection, ServiceError
 
 CLIENTS = 3
@@ -56,7 +56,7 @@ class Sender:
 
     def _send(self, client):
         pixels = np.random.default_rng(client)
-        with httpx.Client(timeout=20) as http:
+        with httpx.Client(timeout=TIMEOUT_S) as http:
             for number in itertools.count():
                 data = encode_png(pixels.integers(0, 256, (32, 48, 1), np.uint8))
                 while not self._add(http, f"{client}-{number}", data) and not self.ended.wait(PAUSE_S):
@@ -93,7 +93,7 @@ class Sender:
 def check(service, folder, database, sender):
     """Checks that each answered photograph has its label, and that no file is missing or left over."""
     assert not sender.unexpected
-    with httpx.Client(base_url=f"{service.url}/v1/data-sets/1", timeout=20) as http:
+    with httpx.Client(base_url=f"{service.url}/v1/data-sets/1", timeout=TIMEOUT_S) as http:
         assert http.post("/next", json={"session": "a"}).status_code == 200  # removes what a crash left
         for name, data in sender.answered.items():
             (photograph,) = (
@@ -113,8 +113,22 @@ def check(service, folder, database, sender):
     assert set(files) == known and not list((folder / "data_sets/unsettled").iterdir())
 
 
+def add(http, data_set, name, pixels):
+    """Adds a photograph; returns the path of its annotation."""
+    path = f"/data-sets/{data_set}/photographs"
+    added = http.post(path, params={"name": name}, content=encode_png(pixels), headers=PNG).raise_for_status()
+    return f"{path}/{added.json()['photograph']['id']}/annotation"
+
+
+def add_good(http, data_set, name, pixels):
+    good = {"label": "good", "based_on": None}
+    http.put(add(http, data_set, name, pixels), json=good).raise_for_status()
+
+
 def create(service):
-    httpx.post(f"{service.url}/v1/data-sets", json={"name": "a", "classes": ["dent"]}).raise_for_status()
+    httpx.post(
+        f"{service.url}/v1/data-sets", json={"name": "a", "classes": ["dent"]}, timeout=TIMEOUT_S
+    ).raise_for_status()
 
 
 @pytest.mark.slow
@@ -158,13 +172,11 @@ class Trainer:
     def __init__(self, url, ended):
         self.stored, self._ended, self.problem = [], ended, None
         data_set = {"data_set": 1, "data_set_version": 1, "model": "a"}
-        for number in range(3):  # a training needs as many good ones
-            path, data = f"{url}/v1/data-sets/1/photographs", encode_png(np.full((8, 8, 1), number, np.uint8))
-            added = httpx.post(path, params={"name": f"good-{number}"}, content=data, headers=PNG).json()
-            good = {"label": "good", "based_on": None}
-            httpx.put(f"{path}/{added['photograph']['id']}/annotation", json=good).raise_for_status()
-        httpx.post(f"{url}/v1/data-sets/1/versions", json={}).raise_for_status()
-        httpx.post(f"{url}/v1/training/jobs", json=data_set).raise_for_status()
+        with httpx.Client(base_url=f"{url}/v1", timeout=TIMEOUT_S) as http:
+            for number in range(3):  # a training needs as many good ones
+                add_good(http, 1, f"good-{number}", np.full((8, 8, 1), number, np.uint8))
+            http.post("/data-sets/1/versions", json={}).raise_for_status()
+            http.post("/training/jobs", json=data_set).raise_for_status()
         self._worker = ServiceConnection(url, "of-a-worker", sleep=ended.wait)
         self.job = self._worker.lease(WorkerIdentity(name="gpu", version=__version__))
         self.thread = threading.Thread(target=self._train)
@@ -198,14 +210,13 @@ class Jobs:
     """Jobs of a second data set: an import, a check and a run of proposals, each in a thread of its own."""
 
     def __init__(self, url, threads):
-        self._url, self._threads = f"{url}/v1/data-sets", threads
-        created = httpx.post(self._url, json={"name": "b", "classes": ["dent"]}).json()
-        self._path = f"{self._url}/{created['id']}"
-        for number in range(UNLABELLED + 1):
-            data = encode_png(np.full((32, 48, 1), number, np.uint8))
-            sent = httpx.post(f"{self._path}/photographs", params={"name": number}, content=data, headers=PNG)
-        good, last = {"label": "good", "based_on": None}, sent.json()["photograph"]["id"]
-        httpx.put(f"{self._path}/photographs/{last}/annotation", json=good).raise_for_status()
+        self._threads = threads
+        with httpx.Client(base_url=f"{url}/v1", timeout=TIMEOUT_S) as http:
+            created = http.post("/data-sets", json={"name": "b", "classes": ["dent"]}).json()
+            self._path = f"{url}/v1/data-sets/{created['id']}"
+            for number in range(UNLABELLED):
+                add(http, created["id"], number, np.full((32, 48, 1), number, np.uint8))
+            add_good(http, created["id"], "good", np.full((32, 48, 1), UNLABELLED, np.uint8))
 
     def start(self):
         """Starts all of them; returns a future of each as it is after its end."""
@@ -223,7 +234,7 @@ class Jobs:
         return shown.json()
 
     def _ask(self, method, name, **body):
-        answer = httpx.request(method, f"{self._path}/{name}", timeout=20, **body)
+        answer = httpx.request(method, f"{self._path}/{name}", timeout=TIMEOUT_S, **body)
         assert answer.is_success or answer.status_code in (409, 503), answer.text
         return answer
 

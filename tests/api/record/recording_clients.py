@@ -20,6 +20,8 @@ from segdec.images import encode_png
 
 ROOT = Path(__file__).parents[3]
 CLIENTS = 8
+TIMEOUT_S = 120
+"""Longer than any answer takes on a busy machine."""
 
 
 class Clients:
@@ -61,7 +63,7 @@ class Clients:
 
     def _send(self, client: int) -> None:
         random_pixels = np.random.default_rng(client)
-        with httpx.Client(timeout=20, verify=False) as http:
+        with httpx.Client(timeout=TIMEOUT_S, verify=False) as http:
             for number in itertools.count():
                 part = f"{client}-{number}"
                 self.sent[part] = encode_png(random_pixels.integers(0, 256, (16, 24, 1), np.uint8))

@@ -15,7 +15,7 @@ from tests.api.data_sets.test_killed import FLAGS, Jobs, Sender, Trainer, create
 from tests.api.data_sets.test_killed import check as check_data_set
 from tests.api.delivery.test_delivery import check_events, receiver
 from tests.api.record.jumping_clock import JumpingService, needs_library
-from tests.api.record.recording_clients import Clients, check
+from tests.api.record.recording_clients import TIMEOUT_S, Clients, check
 
 __all__ = ["receiver"]  # a fixture
 pytestmark = [pytest.mark.slow, needs_library]
@@ -27,7 +27,7 @@ def list_records(url, **query):
     """Returns the ids on all pages."""
     found, before = [], {}
     while True:
-        page = httpx.get(f"{url}/v1/records", params={"limit": 50, **query, **before}, timeout=20)
+        page = httpx.get(f"{url}/v1/records", params={"limit": 50, **query, **before}, timeout=TIMEOUT_S)
         found += [record["record_id"] for record in page.raise_for_status().json()["records"]]
         if (number := page.json()["next_before"]) is None:
             return found
@@ -55,14 +55,14 @@ def test_nothing_is_lost_when_the_clock_jumps(tmp_path, receiver):
             while len(trainer.stored) < enough and trainer.thread.is_alive():
                 sender.ended.wait(0.01)
             service.jump(seconds)
-            assert httpx.get(f"{service.url}/readyz", timeout=20).status_code == 200
+            assert httpx.get(f"{service.url}/readyz", timeout=TIMEOUT_S).status_code == 200
         clients.wait_for_answers(10)
         clients.end()
         sender.end()
         trainer.check()
         assert {job.result()["state"] for job in running} == {"done"}
         assert [job.result()["state"] for job in jobs.start()] == ["done"] * 3
-    metrics = httpx.get(f"{service.url}/metrics").text
+    metrics = httpx.get(f"{service.url}/metrics", timeout=TIMEOUT_S).text
     assert "segdec_record_clock_distrusted 1.0" in metrics
     listed = list_records(service.url)
     assert listed == list(range(len(listed), 0, -1))
@@ -90,11 +90,11 @@ def test_a_session_outlives_a_clock_that_is_wrong_for_a_while(tmp_path):
 
     def log_in():
         body = {"name": NAME, "password": PASSWORD}
-        sent = httpx.post(f"{service.url}/v1/session", json=body, timeout=20).raise_for_status()
+        sent = httpx.post(f"{service.url}/v1/session", json=body, timeout=TIMEOUT_S).raise_for_status()
         return {"Cookie": sent.headers["Set-Cookie"].partition(";")[0]}
 
     def user_of(cookie):
-        answer = httpx.get(f"{service.url}/v1/session", headers=cookie).raise_for_status()
+        answer = httpx.get(f"{service.url}/v1/session", headers=cookie, timeout=TIMEOUT_S).raise_for_status()
         return answer.json()["user"] and answer.json()["user"]["name"]
 
     before = log_in()
