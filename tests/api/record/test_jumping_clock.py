@@ -45,8 +45,8 @@ def test_nothing_is_lost_when_the_clock_jumps(tmp_path, receiver):
     with ThreadPoolExecutor(3) as threads:
         jobs = Jobs(service.url, threads)
         clients, sender = Clients(), Sender(service.url)
-        clients.start(service)
         trainer = Trainer(service.url, sender.ended)
+        clients.start(service)
         running = jobs.start()
         for seconds in (DAY_S, 0, -HOUR_S, 0):
             clients.wait_for_answers(10)
