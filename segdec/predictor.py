@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from segdec.artifact import Artifact, Manifest, compare_pixels, compare_surface, open_artifact
 from segdec.artifact.signatures import TrustedKeys
 from segdec.artifact.variants import check_versions
-from segdec.config import STRIDE, ModelConfig, Thresholds
+from segdec.config import STRIDE, ModelConfig
 from segdec.engines import ENGINES, Engine, Logits, choose_engine
 from segdec.errors import ArtifactError
 from segdec.inference.batching import Batcher, PendingPhotograph
@@ -108,10 +108,10 @@ class Predictor:
         _check_surface(_check_answer(loaded, manifest, artifact.folder).surface, manifest, artifact.folder)
         return cls(loaded, manifest, batch_pixels=batch_pixels, engine_name=name)
 
-    def with_thresholds(self, thresholds: Thresholds) -> Self:
-        """Returns a predictor with other thresholds and the same engine; `manifest` stays as it is."""
+    def with_config(self, config: ModelConfig) -> Self:
+        """Returns a predictor with other thresholds or limits and the same engine; `manifest` stays as it is."""
         other = copy.copy(self)
-        other.config = self.config.model_copy(update={"thresholds": thresholds})
+        other.config = config
         return other
 
     @property
