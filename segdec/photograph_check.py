@@ -1,9 +1,10 @@
 """Measures a whole photograph and compares it with those of the training, whatever it shows.
 
-A measure is a vector. It is compared with the vectors of training photographs, in units of their spread
-(Mahalanobis 1936); the distance to the nearest one must not exceed a limit. `training.photograph_limits`
-chooses the limits. A further measure needs a name in `MEASURES`, and its vector. `surface` is the network's
-mean patch, `segdec.engines.Logits.surface` (Lee et al. 2018 compare features in this way).
+A measure is a vector. Its distance to the mean of training photographs, in units of their spread
+(Mahalanobis 1936), has two limits: above the first there is a warning, above the second the photograph
+certainly shows something else. `training.photograph_limits` chooses them. A further measure needs a name in
+`MEASURES`, and its vector. `surface` is the network's mean patch, `segdec.engines.Logits.surface` (Lee et al.
+2018 compare features in this way).
 `segdec.photograph_reasons` says why a photograph exceeds a limit.
 """
 
@@ -46,7 +47,10 @@ COLOUR_OFFSET = 8.0
 SURFACE = "surface"
 """Measure that the network makes."""
 
-MEASURES = "brightness", "colour", "sharpness", "layout", "texture", SURFACE
+PROPORTIONS = "proportions"
+"""Measure of the photograph before it is prepared."""
+
+MEASURES = "brightness", "colour", "sharpness", "layout", "texture", PROPORTIONS, SURFACE
 """All measures; grey photographs have no `colour`."""
 
 AlterationCause = Literal["darker", "brighter", "less contrast", "blurred", "noisier"]
@@ -87,6 +91,11 @@ def measure_photograph(prepared: NDArray[np.uint8]) -> dict[str, Vector]:
     if coloured:
         measured["colour"] = _colour(prepared)
     return {name: np.array(values, np.float64) for name, values in measured.items()}
+
+
+def measure_proportions(height: int, width: int) -> Vector:
+    """Returns the logarithm of width : height of a photograph, [1]."""
+    return np.array([math.log(width / height)])
 
 
 def _enlarged(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -160,53 +169,51 @@ Numbers = Annotated[str, AfterValidator(_check_numbers)]
 
 
 class MeasureLimit(Config):
-    """Vectors of a measure of training photographs, and the limit of the distance to them.
+    """Mean of a measure of training photographs, and the limits of the distance to it.
 
     Attributes:
         lowest: Lowest value of each element.
         highest: Highest value of each element.
         centre: Mean of each element.
-        scale: Matrix [P, Q] that converts a difference from the centre to units of the spread, in Q ≤ P
-            directions.
-        references: Training photographs [N, Q] in these units.
-        limit: Highest distance of a photograph that is like them, the logarithm of units of the spread.
-        blur: Direction [P] in which blur changes the measure, so that a photograph that is like them changes
-            by at most 1 in it (the linear discriminant of Fisher 1936); empty: unknown.
+        scale: Matrix [P, P] that converts a difference from the centre to units of the limit.
+        blur: Direction [P] in which slight blur changes the measure, in units of its limit (the linear
+            discriminant of Fisher 1936); empty: unknown.
+        defocus: Direction [P] in which strong defocus changes the measure, in units of its limit; empty:
+            unknown.
+        refused: Multiple of the limit above which a photograph certainly shows something else; absent: never.
     """
 
     lowest: tuple[float, ...] = Field(min_length=1)
     highest: tuple[float, ...]
     centre: tuple[float, ...]
     scale: Numbers
-    references: Numbers
-    limit: float
     blur: Numbers = ""
+    defocus: Numbers = ""
+    refused: float | None = Field(None, ge=1)
 
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:
-        size, scale, references = len(self.centre), *map(decode_numbers, (self.scale, self.references))
-        ranges, directions = (len(self.lowest), len(self.highest)), scale.size // size
-        fits = ranges == (size, size) and 0 < directions <= size and directions * size == scale.size
-        fits = fits and decode_numbers(self.blur).size in (0, size)
-        if not fits or not references.size or references.size % directions:
+        size, ranges = len(self.centre), (len(self.lowest), len(self.highest))
+        directions = {decode_numbers(text).size for text in (self.blur, self.defocus)}
+        if ranges != (size, size) or decode_numbers(self.scale).size != size**2 or directions - {0, size}:
             raise ValueError(f"the numbers do not fit a measure of {size} elements; export the model again")
         return self
 
-    def log_distance(self, vector: Vector) -> float:
-        """Returns the logarithm of the distance to the nearest training photograph, root mean square.
+    def distance(self, vector: Vector) -> float:
+        """Returns the distance to the centre (root mean square), at least the blur, in units of the limit."""
+        return max(self._distance(vector), self._change_along(self.blur, vector))
 
-        A photograph that is blurred beyond the limit has at least this multiple of the limit.
-        """
-        nearest = self._nearest(vector)
-        if not self.blur:
-            return nearest
-        blurred = float((vector - self.centre) @ decode_numbers(self.blur))
-        return max(nearest, self.limit + math.log(max(blurred, 1e-9)))
+    def refuses(self, vector: Vector) -> bool:
+        """Returns whether a photograph certainly shows something else, or is strongly defocused."""
+        far = self.refused is not None and self._distance(vector) > self.refused
+        return far or self._change_along(self.defocus, vector) > 1
 
-    def _nearest(self, vector: Vector) -> float:
+    def _distance(self, vector: Vector) -> float:
         scaled = (vector - self.centre) @ decode_numbers(self.scale).reshape(len(self.centre), -1)
-        differences = decode_numbers(self.references).reshape(-1, len(scaled)) - scaled
-        return math.log(max(float(np.square(differences).mean(axis=1).min()), 1e-9)) / 2
+        return math.sqrt(float(np.mean(scaled**2)))
+
+    def _change_along(self, direction: str, vector: Vector) -> float:
+        return float((vector - self.centre) @ decode_numbers(direction)) if direction else 0.0
 
 
 class Alteration(Config):
@@ -224,7 +231,6 @@ class Alteration(Config):
 class PhotographLimits(Config):
     """Limits of the measures of a photograph that is like the training photographs."""
 
-    false_alarm_rate: float = Field(description="share of photographs like them that exceed a limit")
     photographs: int = Field(description="number of measured training photographs")
     measures: dict[str, MeasureLimit]
     alterations: tuple[Alteration, ...] = Field((), description="known causes of a difference")
@@ -244,7 +250,11 @@ class PhotographLimits(Config):
         the limit.
         """
         return {
-            name: math.exp(self.measures[name].log_distance(measured[name]) - self.measures[name].limit)
+            name: self.measures[name].distance(measured[name])
             for name in MEASURES
             if name in self.measures and name in measured
         }
+
+    def refuses(self, measured: Mapping[str, Vector]) -> bool:
+        """Returns whether a measure shows that the photograph is certainly not like those of the training."""
+        return any(limit.refuses(measured[name]) for name, limit in self.measures.items() if name in measured)

@@ -10,18 +10,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from segdec.photograph_check import SURFACE, AlterationCause, PhotographLimits, Vector
+from segdec.photograph_check import PROPORTIONS, SURFACE, AlterationCause, PhotographLimits, Vector
 
 THAN_TRAINING = "than those of the training"
 
 BLACK = "black or almost black (lamp off, lens cap)"
 WHITE = "white or almost white (overexposed)"
 FLAT = "without contrast (one grey level or colour)"
-PROPORTIONS = f"of other proportions {THAN_TRAINING}"
-SIZE = f"of another size {THAN_TRAINING}"
+OTHER_PROPORTIONS = f"of other proportions {THAN_TRAINING}"
+OTHER_SIZE = f"of another size {THAN_TRAINING}"
 COLOURS = f"of other colours {THAN_TRAINING}"
 SCENE = f"of another part, position or scene {THAN_TRAINING}"
 PART = f"of another part or surface {THAN_TRAINING}"
+EXTREMES = BLACK, WHITE, FLAT
 OTHER_PART = SCENE, PART
 """Reasons that a very large defect can have as well."""
 
@@ -60,13 +61,14 @@ def find_reason(
 
     `distances` are the `PhotographLimits.distances` of the measures.
     """
-    if all(distance <= 1 for distance in distances.values()):
+    if (extreme := _find_extreme(limits, measured)) is not None:
+        return extreme
+    if all(distance <= 1 for distance in distances.values()) and not limits.refuses(measured):
         return None
-    return (
-        _find_extreme(limits, measured)
-        or _find_cause(limits, measured, distances)
-        or (SCENE if distances.get("layout", 0.0) > 1 else PART)
-    )
+    if distances.get(PROPORTIONS, 0.0) > 1:
+        return OTHER_PROPORTIONS
+    other_part = SCENE if distances.get("layout", 0.0) > 1 else PART
+    return _find_cause(limits, measured, distances) or other_part
 
 
 def _find_extreme(limits: PhotographLimits, measured: Mapping[str, Vector]) -> str | None:
@@ -87,7 +89,8 @@ def _find_cause(
     limits: PhotographLimits, measured: Mapping[str, Vector], distances: Mapping[str, float]
 ) -> str | None:
     """The alteration, or the colours, without which the distances are smallest, if they then are small."""
-    before = {name: distance for name, distance in distances.items() if name != SURFACE}
+    others = PROPORTIONS, SURFACE
+    before = {name: distance for name, distance in distances.items() if name not in others}
     if not before or max(before.values()) < MIN_DISTANCE:
         return None
     remaining = {}
