@@ -11,7 +11,7 @@ certainly shows something else. `training.photograph_limits` chooses them. A fur
 import base64
 import binascii
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Annotated, Literal, Self
@@ -143,6 +143,10 @@ def _colour(image: NDArray[np.uint8]) -> list[float]:
 # === Limits ===
 
 
+CONFIRMED_DISTANCE = 0.8
+"""Highest distance, as a multiple of the limit, of a photograph that a person confirmed as usual."""
+
+
 def encode_numbers(values: NDArray[np.float64]) -> str:
     """Returns the base64 of the values as little-endian float16."""
     return base64.b64encode(values.astype("<f2").tobytes()).decode("ascii")
@@ -158,6 +162,16 @@ def decode_numbers(text: str) -> NDArray[np.float64]:
     if not np.isfinite(values).all():
         raise ValueError("numbers that are not finite; export the model again")
     return values
+
+
+def encode_measures(measured: Mapping[str, Vector]) -> dict[str, str]:
+    """Returns the measures of a photograph as texts, see `encode_numbers`."""
+    return {name: encode_numbers(vector) for name, vector in measured.items()}
+
+
+def decode_measures(encoded: Mapping[str, str]) -> dict[str, Vector]:
+    """Returns the measures of `encode_measures`; raises ValueError for other texts."""
+    return {name: decode_numbers(text) for name, text in encoded.items()}
 
 
 def _check_numbers(text: str) -> str:
@@ -208,6 +222,31 @@ class MeasureLimit(Config):
         far = self.refused is not None and self._distance(vector) > self.refused
         return far or self._change_along(self.defocus, vector) > 1
 
+    def widen(self, vectors: Iterable[Vector]) -> Self:
+        """Returns wider limits that include `vectors`; orthogonal to their differences from the centre, in
+        units of the limit, the limits stay as they are.
+
+        The limit of defocus stays, and with one element that of refusing.
+        """
+        size = len(self.centre)
+        scale, blur = decode_numbers(self.scale).reshape(size, size), decode_numbers(self.blur)
+        narrow = float(np.linalg.norm(scale))
+        for vector in vectors:
+            difference = vector - self.centre
+            scaled = difference @ scale
+            distance = math.sqrt(float(np.mean(scaled**2)))
+            if distance > CONFIRMED_DISTANCE:
+                along = scaled / np.linalg.norm(scaled)
+                # The inverse of the covariance plus a multiple of the squared difference (Sherman, Morrison).
+                scale = scale - (1 - CONFIRMED_DISTANCE / distance) * np.outer(scale @ along, along)
+            blurred = float(difference @ blur) if blur.size else 0.0
+            blur = blur * CONFIRMED_DISTANCE / max(blurred, CONFIRMED_DISTANCE)
+        refused = self.refused
+        if refused is not None and size == 1:
+            refused *= float(np.linalg.norm(scale)) / narrow
+        numbers = {"scale": encode_numbers(scale), "blur": encode_numbers(blur)}
+        return self.model_copy(update={**numbers, "refused": refused})
+
     def _distance(self, vector: Vector) -> float:
         scaled = (vector - self.centre) @ decode_numbers(self.scale).reshape(len(self.centre), -1)
         return math.sqrt(float(np.mean(scaled**2)))
@@ -254,6 +293,22 @@ class PhotographLimits(Config):
             for name in MEASURES
             if name in self.measures and name in measured
         }
+
+    def widen(self, confirmed: Sequence[Mapping[str, Vector]]) -> Self:
+        """Returns wider limits that include the measures of photographs that people confirmed as usual; see
+        `MeasureLimit.widen`.
+
+        Raises:
+            ValueError: If a measure has no limit here, or another number of elements.
+        """
+        vectors: dict[str, list[Vector]] = {}
+        for measured in confirmed:
+            for name, vector in measured.items():
+                if name not in self.measures or len(self.measures[name].centre) != vector.size:
+                    raise ValueError(f"there is no measure '{name}' of {vector.size} elements")
+                vectors.setdefault(name, []).append(vector)
+        widened = {name: self.measures[name].widen(each) for name, each in vectors.items()}
+        return self.model_copy(update={"measures": {**self.measures, **widened}})
 
     def refuses(self, measured: Mapping[str, Vector]) -> bool:
         """Returns whether a measure shows that the photograph is certainly not like those of the training."""

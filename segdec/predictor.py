@@ -109,7 +109,7 @@ class Predictor:
         return cls(loaded, manifest, batch_pixels=batch_pixels, engine_name=name)
 
     def with_config(self, config: ModelConfig) -> Self:
-        """Returns a predictor with other thresholds or limits and the same engine; `manifest` stays as it is."""
+        """Returns a predictor with other thresholds or limits and the same engine; `manifest` stays."""
         other = copy.copy(self)
         other.config = config
         return other

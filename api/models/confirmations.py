@@ -14,7 +14,7 @@ from api.models.file_update import FileUpdate
 from segdec.artifact import STABLE, Manifest
 from segdec.config import ModelConfig
 from segdec.errors import ArtifactError
-from segdec.photograph_check import Numbers, decode_numbers
+from segdec.photograph_check import Numbers, decode_measures
 from segdec.schemas import ConfirmationEntry, ConfirmedPhotographs, ModelIdentity
 
 CONFIRMATIONS = "confirmed.json"
@@ -79,13 +79,9 @@ class Confirmations(BaseModel):
         trained = config.training_photographs if isinstance(config, Manifest) else None
         if trained is None or trained.limits is None or not self.entries:
             return config
-        vectors = [
-            {name: decode_numbers(text) for name, text in measures.items()}
-            for measures in self.photographs.values()
-        ]
         try:
-            limits = trained.limits.widen(vectors)
-        except (KeyError, ValueError) as error:
+            limits = trained.limits.widen([decode_measures(each) for each in self.photographs.values()])
+        except ValueError as error:
             raise ArtifactError(
                 f"{CONFIRMATIONS} has measures that do not fit the limits of the model with the SHA-256 "
                 f"{self.sha256} ({error}). Restore or delete the file."
@@ -104,7 +100,7 @@ def parse_confirmations(path: Path, content: bytes | None) -> dict[str, Confirma
     """Parses version → confirmations from the content of the JSON file `path`; None is a missing file.
 
     Raises:
-        ArtifactError: If it is damaged: with the limits of the manifest, photographs would get warnings again.
+        ArtifactError: If it is damaged: with the limits of the manifest, warnings would return.
     """
     if content is None:
         return {}
@@ -114,8 +110,8 @@ def parse_confirmations(path: Path, content: bytes | None) -> dict[str, Confirma
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise ArtifactError(
-            f"{path} cannot be read ({place}{': ' if place else ''}{first['msg']}). Expected what the service "
-            "has written. To use the limits of the models, delete the file."
+            f"{path} cannot be read ({place}{': ' if place else ''}{first['msg']}). Expected what the "
+            "service has written. To use the limits of the models, delete the file."
         ) from error
 
 
@@ -141,7 +137,7 @@ class Confirm:
         at: Time of the request.
     """
 
-    action: ClassVar[str] = "confirm photographs"
+    action: ClassVar[str] = "confirm"
     version: str
     photographs: Mapping[int, Measures]
     who: str
@@ -176,7 +172,7 @@ class Confirm:
 class Withdraw:
     """Withdraws the confirmation `number` of a version, or of its alias."""
 
-    action: ClassVar[str] = "withdraw a confirmation"
+    action: ClassVar[str] = "withdraw"
     version: str
     number: int
 

@@ -313,7 +313,7 @@ def _warn_unserved(name: str, alias: str, reason: str) -> None:
 
 
 def _with_changes(model: ServedModel, stored: StoredModel) -> ServedModel:
-    """Returns the model with the thresholds and confirmed photographs that were set for it, if there are any."""
+    """Returns the model with the thresholds and confirmed photographs that were set for it."""
     identity = model.identity
     thresholds = find_override(stored.thresholds, identity)
     confirmed = find_confirmations(stored.confirmed, identity)

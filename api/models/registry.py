@@ -13,8 +13,9 @@ from api.inference.network_cost import NetworkCost
 from api.models.aliases import CANDIDATE
 from api.models.confirmations import Confirmations
 from api.models.thresholds import ThresholdOverride
-from segdec.artifact import STABLE
+from segdec.artifact import STABLE, Manifest
 from segdec.config import ModelConfig, Thresholds
+from segdec.photograph_check import PhotographLimits
 from segdec.schemas import ModelDetail, ModelIdentity, ThresholdsInUse
 
 
@@ -83,9 +84,7 @@ class ServedModel:
             used = {"score": thresholds.score, "review": thresholds.review}
             config = config.model_copy(update={"thresholds": own.thresholds.model_copy(update=used)})
         predictor = self.predictor if config == self.config else self.predictor.with_config(config)
-        return replace(
-            self, predictor=predictor, own_config=own, thresholds=thresholds, confirmed=confirmed
-        )
+        return replace(self, predictor=predictor, own_config=own, thresholds=thresholds, confirmed=confirmed)
 
     def describe(self, largest: LargestPhotograph) -> ModelDetail:
         """Returns what a list of models tells; `largest` is the largest photograph that it accepts."""
@@ -158,6 +157,16 @@ class ModelRegistry:
             )
             raise RequestError(404, "version_not_found", detail)
         return model
+
+    def find_limits(self, identity: ModelIdentity) -> PhotographLimits | None:
+        """Returns the limits by which a stable version decides now whether a photograph is like those of the
+        training; None if it has none, or is not stable.
+        """
+        model = self.versions(identity.name).get(identity.version)
+        if model is None or model.identity != identity or STABLE not in model.aliases:
+            return None
+        trained = model.config.training_photographs if isinstance(model.config, Manifest) else None
+        return None if trained is None else trained.limits
 
     def candidate(self, name: str) -> ServedModel | None:
         """Returns the candidate of the model `name`; None if it has none."""

@@ -245,6 +245,7 @@ class ModelFolder:
         path = self.folder / identity.name / CONFIRMATIONS
         content = read_if_exists(path)
         all_before = parse_confirmations(path, content)
+        assert identity.sha256 is not None, "_find_served has checked it"
         before = find_confirmations(all_before, identity) or Confirmations(sha256=identity.sha256)
         update = ConfirmationFileUpdate(
             path, content, identity, aliases, all_before, before, change.apply(before)

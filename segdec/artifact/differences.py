@@ -52,6 +52,13 @@ class PhotographComparison:
     measured: Mapping[str, Vector] = field(default_factory=dict, compare=False)
     warnings: tuple[str, ...] = ()
 
+    @property
+    def beyond_limits(self) -> dict[str, Vector]:
+        """The measures beyond their limits; empty if the photograph certainly shows something else."""
+        if self.refused:
+            return {}
+        return {name: self.measured[name] for name, distance in self.distances.items() if distance > 1}
+
     def check(self, unlike: UnlikeAction = "reject") -> tuple[str, ...]:
         """Returns all warnings; `unlike`: whether a refused photograph is an error or has a warning.
 

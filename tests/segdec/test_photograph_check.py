@@ -184,5 +184,78 @@ def test_a_photograph_is_refused_beyond_a_multiple_of_the_limit_or_by_defocus(ch
     assert limits_of(brightness=limit).refuses({"colour": np.array(vector)}) is False
 
 
+# === Confirmed photographs ===
+
+
+def test_a_confirmed_photograph_is_within_the_limit_and_its_opposite_too():
+    """(0, 6) is 4 beyond the centre, so at 4 / √2; its direction becomes wider, the other one does not."""
+    wide = LIMIT.widen([np.array([0.0, 6.0])])
+    assert LIMIT.distance(np.array([0, 6])) == pytest.approx(4 / math.sqrt(2))
+    assert wide.distance(np.array([0, 6])) == wide.distance(np.array([0, -2])) == pytest.approx(0.8, abs=1e-3)
+    assert wide.distance(np.array([3, 2])) == LIMIT.distance(np.array([3, 2]))
+    assert wide.widen([np.array([0.0, 6.0]), np.array([0.1, 2.0])]) == wide
+    assert (wide.lowest, wide.highest, wide.centre) == (LIMIT.lowest, LIMIT.highest, LIMIT.centre)
+
+
+def test_limits_include_all_confirmed_photographs_in_any_order():
+    random = np.random.default_rng(0)
+    size = 24
+    scale = np.linalg.cholesky(np.cov(random.normal(size=(size, 3 * size))) + np.eye(size))
+    ranges = dict.fromkeys(("lowest", "highest", "centre"), (0.0,) * size)
+    limit = MeasureLimit(**ranges, scale=encode_numbers(scale))
+    drift = random.normal(size=size)
+    confirmed = [drift + 0.5 * random.normal(size=size) for _ in range(8)]
+    assert min(map(limit.distance, confirmed)) > 1
+    one, other = limit.widen(confirmed), limit.widen(confirmed[::-1])
+    assert max(map(one.distance, confirmed)) < 0.801
+    drifted = [drift + 0.5 * random.normal(size=size) for _ in range(50)]
+    assert [one.distance(each) for each in drifted] == pytest.approx(
+        [other.distance(each) for each in drifted], rel=0.1
+    )
+    scales = [decode_numbers(each.scale).reshape(size, size) for each in (limit, one)]
+    units = np.stack(confirmed) @ scales[0]
+    _, _, directions = np.linalg.svd(units)
+    for orthogonal in directions[len(confirmed) :]:
+        vector = np.linalg.solve(scales[0].T, orthogonal)
+        assert one.distance(vector) == pytest.approx(limit.distance(vector), rel=0.01)
+
+
+def test_many_confirmed_photographs_leave_finite_numbers():
+    far = [np.array([20.0, -20.0]) * random for random in np.random.default_rng(0).normal(size=200)]
+    wide = LIMIT.model_copy(update={"blur": encode_numbers(np.ones(2))}).widen([*far, np.array([0.0, 2.0])])
+    assert MeasureLimit(**wide.model_dump()) == wide
+    assert max(map(wide.distance, far)) < 0.81
+
+
+def test_confirmed_blur_is_within_its_limit_and_strong_defocus_is_still_refused():
+    along = encode_numbers(np.array([0.0, 1.0]))
+    limit = LIMIT.model_copy(update={"blur": along, "defocus": along})
+    wide = limit.widen([np.array([0.0, 2.9])])
+    assert limit.distance(np.array([0, 4])) == pytest.approx(2)
+    assert wide.distance(np.array([0, 2.9])) == pytest.approx(0.8, abs=1e-3)
+    assert wide.refuses(np.array([0, 2.9])) is False
+    assert wide.refuses(np.array([0, 3.1])) is True
+
+
+def test_proportions_are_refused_as_before():
+    limit = MeasureLimit(
+        lowest=(0,), highest=(0,), centre=(0,), scale=encode_numbers(np.array([[10.0]])), refused=2
+    )
+    wide = limit.widen([np.array([0.15])])
+    assert wide.distance(np.array([0.15])) == pytest.approx(0.8, abs=1e-3)
+    assert wide.refuses(np.array([0.199])) is False
+    assert wide.refuses(np.array([0.201])) is True
+
+
+def test_only_the_measures_of_confirmed_photographs_get_wider():
+    limits = limits_of(brightness=LIMIT, sharpness=LIMIT)
+    wide = limits.widen([{"sharpness": np.array([0.0, 6.0])}, {"sharpness": np.array([3.0, 2.0])}])
+    assert wide.measures["brightness"] is limits.measures["brightness"]
+    assert wide.distances({"sharpness": np.array([0.0, 6.0])})["sharpness"] < 0.801
+    for other in ({"surface": np.zeros(2)}, {"brightness": np.zeros(1)}):
+        with pytest.raises(ValueError, match="there is no measure"):
+            limits.widen([other])
+
+
 def test_proportions_are_those_of_width_to_height():
     assert measure_proportions(100, 200) == pytest.approx([math.log(2)])

@@ -8,13 +8,7 @@ import pytest
 from sqlalchemy import create_mock_engine, insert, select, text
 from sqlalchemy.exc import DBAPIError
 
-from api.database.database import (
-    migrate,
-    migration_scripts,
-    open_database,
-    revision_of,
-    write_transaction,
-)
+from api.database.database import migrate, migration_scripts, open_database, revision_of, write_transaction
 from api.database.schema import all_tables
 from api.record.tables import audit, inspections
 from segdec.errors import ConfigError
