@@ -22,7 +22,6 @@ OTHER_SIZE = f"of another size {THAN_TRAINING}"
 COLOURS = f"of other colours {THAN_TRAINING}"
 SCENE = f"of another part, position or scene {THAN_TRAINING}"
 PART = f"of another part or surface {THAN_TRAINING}"
-EXTREMES = BLACK, WHITE, FLAT
 OTHER_PART = SCENE, PART
 """Reasons that a very large defect can have as well."""
 
@@ -63,12 +62,17 @@ def find_reason(
     """
     if (extreme := _find_extreme(limits, measured)) is not None:
         return extreme
-    if all(distance <= 1 for distance in distances.values()) and not limits.refuses(measured):
+    if max(distances.values(), default=0.0) <= 1 and not limits.refuses(measured):
         return None
     if distances.get(PROPORTIONS, 0.0) > 1:
         return OTHER_PROPORTIONS
     other_part = SCENE if distances.get("layout", 0.0) > 1 else PART
     return _find_cause(limits, measured, distances) or other_part
+
+
+def is_refused(limits: PhotographLimits, measured: Mapping[str, Vector]) -> bool:
+    """Returns whether a photograph certainly shows something else than those of the training."""
+    return _find_extreme(limits, measured) is not None or limits.refuses(measured)
 
 
 def _find_extreme(limits: PhotographLimits, measured: Mapping[str, Vector]) -> str | None:

@@ -86,11 +86,13 @@ def add_limits(
             file=sys.stderr,
         )
         return trained.model_copy(update={"limits": None})
-    shapes = [photographs.items[index].shape for index in chosen]
-    measured = [measure_with(infer, photographs[index].image) for index in chosen]
-    for measures, shape in zip(measured, shapes, strict=True):
-        if shape is not None and None not in shapes:
-            measures[PROPORTIONS] = measure_proportions(*shape[:2])
+    measured = [
+        {
+            **measure_with(infer, photographs[index].image),
+            PROPORTIONS: measure_proportions(*photographs.size(index)),
+        }
+        for index in chosen
+    ]
     altered = [photographs[index].image for index in pick_evenly(chosen, MAX_ALTERED)]
     parts = [photographs.items[index].group for index in chosen]
     limits = choose_limits(measured, parts, BlurChanges.of(altered, infer))

@@ -170,7 +170,7 @@ def _encode(
         prediction.label, asked.model.config.classes[0], prediction.score, prediction.threshold
     )
     engine = getattr(asked.model.predictor, "engine_name", "")
-    distances = inspected.inferred.facts.distances
+    distances = inspected.inferred.facts.comparison.distances
     inspection = make_inspection(prediction, answer, picture, subject, draw, engine, distances)
     return _Inspected(answer, file, inspection)
 

@@ -31,6 +31,7 @@ from api.record.recording import Recording
 from api.record.settings import RecordSettings
 from segdec.artifact import STABLE
 from segdec.errors import ArtifactError
+from segdec.runtime.identifiers import REVIEW
 from segdec.schemas import ModelDetail, ModelIdentity, ReloadAnswer
 
 State = Literal["not_ready", "ready", "draining"]
@@ -213,7 +214,7 @@ class InspectionService:
     def publish_models(self) -> None:
         """Sets the served models in the metrics, and starts their counters."""
         for model in self.models.all():
-            self.metrics.initialize_labels(model.identity, model.config.labels)
+            self.metrics.initialize_labels(model.identity, (*model.config.classes, REVIEW))
             if CANDIDATE in model.aliases:
                 self.shadowing.metrics.initialize(model.identity)
         self.metrics.set_models([(model.identity, model.aliases) for model in self.models.all()])

@@ -20,11 +20,11 @@ from segdec.photograph_check import (
     measure_photograph,
     measure_proportions,
 )
-from segdec.photograph_reasons import EXTREMES, OTHER_PART, OTHER_SIZE, find_reason
+from segdec.photograph_reasons import OTHER_PART, OTHER_SIZE, find_reason, is_refused
 
 TOLERANCE = 0.1
-"""Relative difference of size or aspect ratio that needs no warning. Photographs that are not scaled are refused
-if their size differs by twice that."""
+"""Relative difference of size or aspect ratio that needs no warning. Photographs that are not scaled are
+refused if their size differs by twice that."""
 
 UNLIKE_TRAINING = "unlike_training"
 """Code of the error, and beginning of the warning."""
@@ -138,7 +138,8 @@ def compare_surface(
 def _compare_measures(limits: PhotographLimits, measured: Mapping[str, Vector]) -> PhotographComparison:
     distances = limits.distances(measured)
     reason = find_reason(limits, measured, distances)
-    return PhotographComparison(reason, reason in EXTREMES or limits.refuses(measured), distances, measured)
+    refused = reason is not None and is_refused(limits, measured)
+    return PhotographComparison(reason, refused, distances, measured)
 
 
 def _training_photographs(model: ModelConfig) -> TrainingPhotographs | None:

@@ -118,13 +118,13 @@ class StubPredictor:
             self.running -= 1
 
     def interpret(
-        self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
+        self, logits: Logits, row: int, size: tuple[int, int], *, unlike: bool, threshold: float | None = None
     ) -> Prediction:
         review = self.review if threshold is None else None
         threshold = self.threshold if threshold is None else threshold
         scores = logits.mask[row, : size[0], : size[1], 0]
         score = float(scores.max())
-        doubtful = review is not None and review <= score < threshold
+        doubtful = score < threshold and (unlike or (review is not None and review <= score))
         return Prediction(
             label="scratch" if score >= threshold else "review" if doubtful else "good",
             score=score,

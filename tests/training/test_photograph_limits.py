@@ -51,7 +51,7 @@ def test_a_defect_is_not_a_difference(limits):
 
 DARKNESS = np.random.default_rng(0).poisson(1, (96, 128, 1)).astype(np.uint8).repeat(3, axis=2)
 
-NOISY = np.clip(part(500) + np.random.default_rng(0).normal(0, 80, (96, 128, 1)), 0, 255).astype(np.uint8)
+NOISY = np.clip(part(500) + np.random.default_rng(0).normal(0, 65, (96, 128, 1)), 0, 255).astype(np.uint8)
 
 
 @pytest.mark.parametrize(

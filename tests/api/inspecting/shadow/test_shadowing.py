@@ -140,8 +140,8 @@ def test_candidate_with_another_input_prepares_the_photograph_itself(client, she
     other = candidate.config.input.model_copy(update={"convert_color": True})
     candidate.config = candidate.config.model_copy(update={"input": other})
     candidate.prepare = lambda image: np.repeat(image, 2, axis=0)
-    candidate.interpret = lambda _, row, size, threshold: shelf.predictors["1"].interpret(
-        _, row, (2 * size[0], size[1]), threshold=threshold
+    candidate.interpret = lambda _, row, size, **words: shelf.predictors["1"].interpret(
+        _, row, (2 * size[0], size[1]), **words
     )
     inspect(client, part)
     inspect(client, part, "?threshold=0.9")
