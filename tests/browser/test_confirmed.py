@@ -16,7 +16,7 @@ from tests.api.conftest import know_training
 from tests.api.live_server import served
 from tests.api.models.stub_models import StubModels
 from tests.browser.accessibility import check_accessibility
-from tests.browser.conftest import KEY
+from tests.browser.conftest import KEY, part_image, serving
 from tests.browser.german_page import check_german, english_texts
 from tests.browser.test_models import enter_key
 
@@ -93,16 +93,15 @@ def test_a_confirmed_photograph_makes_those_like_it_good_until_the_confirmation_
     assert line.inspect(69) == ("review", True)
 
 
-def test_a_photograph_without_the_warning_has_nothing_to_confirm(visit, line):
-    picture = np.full((32, 48, 1), 110, np.uint8)
-    picture[8:20, 10:30] = 200
-    line.send(picture)
-    page = visit(line.address).open("review")
-    enter_key(page)
-    expect(page.locator("main")).to_have_attribute("data-picture", "shown")
-    expect(page.locator("#unlike")).not_to_be_visible()
-    page.keyboard.press("w")
-    expect(page.locator("#announcement")).to_have_text("This photograph has nothing to confirm.")
+def test_a_photograph_without_the_warning_has_nothing_to_confirm(visit, tmp_path):
+    with serving(tmp_path) as service:
+        picture, headers = encode_png(part_image()), {"Content-Type": "image/png"}
+        httpx.post(f"{service.address}v1/inspect", content=picture, headers=headers).raise_for_status()
+        page = visit(service.address).open("review")
+        expect(page.locator("main")).to_have_attribute("data-picture", "shown")
+        expect(page.locator("#unlike")).not_to_be_visible()
+        page.keyboard.press("w")
+        expect(page.locator("#announcement")).to_have_text("This photograph has nothing to confirm.")
 
 
 def test_the_line_shows_many_unlike_photographs_and_confirms_them(visit, line):
@@ -115,6 +114,7 @@ def test_the_line_shows_many_unlike_photographs_and_confirms_them(visit, line):
     expect(notice).to_contain_text("cam 1 photographs: 6 of the last 6 are unlike those of the training.")
     expect(notice).to_contain_text("Most often: of another part or surface than those of the training")
     user.check_sizes("unlike-line")
+    page.set_viewport_size({"width": 1920, "height": 1080})
     notice.get_by_role("button", name="Show photographs").press("Enter")
     expect(page.locator("#unlike-photographs img")).to_have_count(6)
     check_accessibility(page)
@@ -131,9 +131,10 @@ def test_who_may_not_review_cannot_confirm_on_the_line(visit, line):
     user = visit(line.address)
     known = {"name": "op", "role": "operator", "roles": user_roles_of("operator")}
     session = {"user": known, "has_users": True}
-    user.page.route("**/v1/session", lambda route: route.fulfill(json=session))
     page = user.open("line")
     enter_key(page)
+    page.route("**/v1/session", lambda route: route.fulfill(json=session))
+    page.reload()
     page.locator("#notices").get_by_role("button", name="Show photographs").click()
     expect(page.locator("#unlike-photographs img")).to_have_count(5)
     expect(page.locator("#unlike-close")).to_be_visible()
@@ -168,7 +169,9 @@ def test_the_pages_are_in_german(visit, line):
     page = user.open("line")
     enter_key(page, "Schlüssel verwenden")
     notice = page.locator("#notices .unlike")
-    expect(notice).to_contain_text("5 der letzten 5 ähneln nicht denen des Trainings. Am häufigsten: Das Bild ist")
+    expect(notice).to_contain_text(
+        "5 der letzten 5 ähneln nicht denen des Trainings. Am häufigsten: Das Bild zeigt"
+    )
     notice.get_by_role("button").click()
     expect(page.locator("#unlike-photographs img")).to_have_count(5)
     assert english_texts(page) == []

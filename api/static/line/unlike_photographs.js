@@ -3,10 +3,10 @@
 import { ContactSheet } from "../shared/contact_sheet.js";
 import { byId, setText } from "../shared/dom.js";
 import { formatNumber, translate, translateCount } from "../shared/language.js";
+import { warningText } from "../shared/record_text.js";
 import { stationName } from "./format.js";
 
 const MAX_SHOWN = 12;
-const CODE = /^unlike_training: /; // an English warning begins with it
 
 /** Notices about these stations; the last item is the name of the station, whose photographs a button shows. */
 export function unlikeNotices(reports) {
@@ -14,7 +14,7 @@ export function unlikeNotices(reports) {
 }
 
 function reportText({ unlike, photographs, reason }) {
-  const values = { count: formatNumber(unlike), total: formatNumber(photographs), reason: reason.replace(CODE, "") };
+  const values = { count: formatNumber(unlike), total: formatNumber(photographs), reason: warningText(reason) };
   return translate("photographs: {count} of the last {total} are unlike those of the training. Most often: {reason}", values);
 }
 

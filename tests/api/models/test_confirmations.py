@@ -25,7 +25,7 @@ def folder(tmp_path):
 
 @pytest.fixture(autouse=True)
 def trained(shelf, grey_training):
-    """The network scores a photograph by its brightest pixel; those of the training have levels of 100 to 119."""
+    """The score is the brightest pixel; photographs of the training have levels of 100 to 119."""
     know_training(shelf.predictors["1"], grey_training)
 
 
@@ -110,7 +110,7 @@ def test_confirming_again_changes_nothing(client):
     assert confirm(client, 1).json()["revision"] == 4
 
 
-def test_confirmations_survive_reload_and_restart_without_the_photograph(start, folder):
+def test_confirmations_survive_reload_and_restart_without_the_photograph(start):
     with start() as client:
         inspect(client, 62)
         confirm(client, 1)
@@ -152,7 +152,9 @@ def test_thresholds_and_confirmed_photographs_are_independent(client):
 def test_the_record_says_what_can_be_confirmed(client, folder):
     inspect(client, 62)
     inspect(client, 110, "2")
-    found = [client.get(f"/v1/records/{number}", headers=ADMIN).json()["unlike_training"] for number in (1, 2)]
+    found = [
+        client.get(f"/v1/records/{number}", headers=ADMIN).json()["unlike_training"] for number in (1, 2)
+    ]
     assert found == [True, False]
     with closing(sqlite3.connect(folder / DATABASE)) as database:
         texts = [text for (text,) in database.execute("SELECT unlike FROM inspections ORDER BY id")]
@@ -181,7 +183,10 @@ def test_each_change_is_in_the_audit_log(client):
     confirm(client, 1)
     withdraw(client, 1)
     changes = client.get("/v1/audit?about=models", headers=ADMIN).json()["changes"]
-    assert [(change["what"], change["who"]) for change in changes] == [("withdraw", "admin"), ("confirm", "admin")]
+    assert [(change["what"], change["who"]) for change in changes] == [
+        ("withdraw", "admin"),
+        ("confirm", "admin"),
+    ]
     of = {"model": NAME, "version": "1"}
     assert changes[1]["before"] == {**of, "revision": 0, "records": []}
     assert changes[1]["after"] == changes[0]["before"] == {**of, "revision": 1, "records": [1]}
@@ -205,7 +210,7 @@ def test_other_records_cannot_be_confirmed(client, shelf, grey_training):
     assert stored(shelf) is None
 
 
-def test_a_photograph_that_certainly_shows_something_else_cannot_be_confirmed(start, folder):
+def test_a_photograph_that_certainly_shows_something_else_cannot_be_confirmed(start):
     with start(unlike_training="warn") as client:
         assert label(inspect(client, 0)) == ("review", True)
         assert problem(confirm(client, 1)) == (409, "not_warned")
@@ -216,7 +221,14 @@ def test_a_photograph_that_certainly_shows_something_else_cannot_be_confirmed(st
 
 @pytest.mark.parametrize(
     "body",
-    [{}, {"records": []}, {"records": [0]}, {"records": ["1"]}, {"records": list(range(1, 52))}, {"records": 1}],
+    [
+        {},
+        {"records": []},
+        {"records": [0]},
+        {"records": ["1"]},
+        {"records": list(range(1, 52))},
+        {"records": 1},
+    ],
 )
 def test_damaged_bodies_are_refused(client, body):
     answer = client.post(f"/v1/models/{NAME}/confirmed", headers=ADMIN, json=body)
