@@ -91,7 +91,7 @@ def _read_measures(
     """Returns the measures beyond their limits of photographs that a model inspected, by record id.
 
     Raises:
-        RequestError: 404 if there is no such record, 409 if another model inspected it, or without the warning.
+        RequestError: 404 if there is no such record, 409 if another model inspected it, or it has no warning.
     """
     table = inspections.c
     columns = table.id, table.model, table.version, table.manifest_sha256, table.unlike

@@ -26,7 +26,7 @@ def row(number, station="a", brightness=None, reason=DARKER, **columns):
 
 @pytest.fixture
 def find(engine, grey_training):
-    """Stores rows and returns the reports, by the limits of the training, widened by a confirmed brightness."""
+    """Stores rows and returns the reports by the limits of the training, widened by `confirmed`."""
 
     def find_one(rows, station=None, confirmed=(), model=MODEL):
         stock(engine, rows)

@@ -1,4 +1,4 @@
-"""Photographs that people confirm as usual: they widen the limits of a version, and survive everything else."""
+"""Photographs that people confirm as usual: they widen the limits of a version."""
 
 import json
 import sqlite3
