@@ -26,9 +26,11 @@ from segdec.photograph_check import (
     measure_photograph,
     measure_proportions,
 )
+from segdec.photograph_reasons import is_refused
 from segdec.runtime.counts import count_of
 from training.data.example_source import PhotographSource
 from training.data.subsets import pick_evenly
+from training.metrics.intervals import count_parts
 from training.photograph_alterations import DEFOCUS, measure_alterations, measure_blur
 
 Array = NDArray[np.float64]
@@ -95,10 +97,15 @@ def add_limits(
     ]
     altered = [photographs[index].image for index in pick_evenly(chosen, MAX_ALTERED)]
     parts = [photographs.items[index].group for index in chosen]
-    limits = choose_limits(measured, parts, BlurChanges.of(altered, infer))
-    return trained.model_copy(
-        update={"limits": limits.model_copy(update={"alterations": measure_alterations(altered)})}
-    )
+    blur = BlurChanges.of(altered, infer)
+    limits = choose_limits(measured, parts, blur)
+    refused, warned = count_unlike(measured, parts, blur)
+    changes = {
+        "limits": limits.model_copy(update={"alterations": measure_alterations(altered)}),
+        "refused": count_parts(refused),
+        "warned": count_parts(warned),
+    }
+    return trained.model_copy(update=changes)
 
 
 def measure_with(infer: Infer | None, prepared: NDArray[np.uint8]) -> dict[str, Vector]:
@@ -139,13 +146,40 @@ def choose_limits(
     )
 
 
+def count_unlike(
+    measured: Sequence[Mapping[str, Vector]], parts: Sequence[str], blur: BlurChanges | None = None
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Returns which parts [N] have a refused photograph, and which only a warning, by limits without them.
+
+    Without `MIN_PHOTOGRAPHS` parts N is 0.
+    """
+    names, of_part, folds = _split_parts(parts)
+    refused, warned = np.zeros(len(names), np.bool_), np.zeros(len(names), np.bool_)
+    if len(names) < MIN_PHOTOGRAPHS:
+        return refused[:0], warned[:0]
+    for fold in set(folds.tolist()):
+        others = np.flatnonzero(folds != fold).tolist()
+        own, of_own = [measured[index] for index in others], [parts[index] for index in others]
+        limits = choose_limits(own, of_own, blur)
+        for index in np.flatnonzero(folds == fold).tolist():
+            refused[of_part[index]] |= is_refused(limits, measured[index])
+            warned[of_part[index]] |= max(limits.distances(measured[index]).values()) > 1
+    return refused, warned & ~refused
+
+
+def _split_parts(parts: Sequence[str]) -> tuple[Sequence[str], NDArray[np.intp], NDArray[np.int64]]:
+    """Returns the names of the parts, and the index of its part and the fold of each photograph."""
+    names, of_part = np.unique(parts, return_inverse=True)
+    folds = np.random.default_rng(0).permutation(len(names))[of_part] % min(FOLDS, len(names))
+    return names.tolist(), of_part, folds
+
+
 def _choose_limit(name: str, values: Array, parts: Sequence[str], blur: BlurChanges | None) -> MeasureLimit:
     widened = 1 + FEW_PARTS / len(set(parts))
     if len(set(parts)) < MIN_PARTS:
         parts = [str(number) for number in range(len(values))]
-    names, of_part = np.unique(parts, return_inverse=True)
+    names, of_part, folds = _split_parts(parts)
     weights = 1 / np.bincount(of_part)[of_part] / len(names)
-    folds = np.random.default_rng(0).permutation(len(names))[of_part] % min(FOLDS, len(names))
     spread = MIN_SPREADS.get(name, MIN_SPREAD)
     slight = blur.slight[name] if blur is not None and name in BLURRED else np.zeros(values.shape[1])
     squares, blurred = np.zeros(len(values)), np.zeros(len(values))

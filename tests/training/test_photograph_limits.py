@@ -5,7 +5,7 @@ import pytest
 from segdec.photograph_check import PROPORTIONS, SURFACE, decode_numbers, measure_photograph
 from segdec.photograph_reasons import BLACK, CAUSES, COLOURS, FLAT, PART, SCENE, WHITE, find_reason
 from training.photograph_alterations import measure_alterations
-from training.photograph_limits import MIN_PHOTOGRAPHS, MIN_SPREAD, BlurChanges, choose_limits
+from training.photograph_limits import MIN_PHOTOGRAPHS, MIN_SPREAD, BlurChanges, choose_limits, count_unlike
 
 
 def part(seed, *, light=1.0, channels=3):
@@ -116,6 +116,19 @@ def test_identical_photographs_have_the_smallest_spread():
 @pytest.mark.parametrize(("name", "refused"), [(PROPORTIONS, 2.0), ("brightness", None), ("layout", None)])
 def test_proportions_refuse_at_twice_their_limit_and_others_never(name, refused):
     assert limit_of(name, range(10)).refused == refused
+
+
+@pytest.mark.parametrize(
+    ("changes", "refused", "warned"),
+    [({}, "", ""), ({4: 0.18}, "", "e"), ({4: 5}, "e", ""), ({4: 5, 14: 0.18}, "e", "")],
+)
+def test_parts_unlike_the_others_are_counted_once(changes, refused, warned):
+    """Two photographs of each of ten parts; the limit is about 3.2 · 0.03 (1 + 2 / 9), twice that is refused."""
+    values = [0.01 * (index % 2) + changes.get(index, 0) for index in range(20)]
+    measured = [{PROPORTIONS: np.array([value])} for value in values]
+    found = count_unlike(measured, list("abcdefghij") * 2)
+    assert ["".join(np.array(list("abcdefghij"))[each]) for each in found] == [refused, warned]
+    assert [len(each) for each in count_unlike(measured, ["a", "b", "c", "d"] * 5)] == [0, 0]
 
 
 def test_few_parts_have_wider_limits():

@@ -6,7 +6,7 @@ import { partName, scoreText, verdictText } from "../shared/record_text.js";
 const REASONS = {
   candidate_differs: [translate("Models disagree"), translate("A candidate model and the model in service differ.")],
   chance: [translate("Random sample"), translate("A random part predicted good, to estimate missed defects.")],
-  doubtful: [translate("Uncertain"), translate("The score is near the threshold or between the thresholds.")],
+  doubtful: [translate("Uncertain"), translate("The score is near the threshold or between the thresholds, or the photograph is unlike those of the training.")],
   defect: [translate("Predicted defective"), translate("The model predicts a defect.")],
   asked: [translate("Requested"), translate("A person requested a review.")],
   not_inspected: [translate("Not inspected"), translate("The photograph is unlike those of the training.")],
