@@ -34,7 +34,7 @@ class RecentPhotographs(NamedTuple):
 
     station: str
     model: ModelIdentity
-    count: int
+    total: int
     unlike: Mapping[int, Mapping[str, Vector]]
 
 

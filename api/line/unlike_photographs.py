@@ -37,12 +37,12 @@ def find_unlike(
             for number, measures in photographs.unlike.items()
             if any(distance > 1 for distance in limits.distances(measures).values())
         ]
-        if len(records) >= max(MIN_COUNT, MIN_SHARE * photographs.count):
+        if len(records) >= max(MIN_COUNT, MIN_SHARE * photographs.total):
             yield UnlikePhotographs(
                 station=photographs.station,
                 model=photographs.model.name,
                 version=photographs.model.version,
-                photographs=photographs.count,
+                photographs=photographs.total,
                 unlike=len(records),
                 reason=_most_frequent_warning(connection, records[:MAX_LISTED]),
                 records=records[:MAX_LISTED],
