@@ -90,7 +90,7 @@ class TrainingDistance(AnswerPart):
     model: str
     version: str
     measures: list[MeasureDistance] = Field(description="the highest first")
-    near_limit: bool = Field(description="whether the highest is at least half of its limit")
+    near_limit: bool = Field(description="whether the highest is at least 0.7 of its limit")
 
 
 class UnlikePhotographs(AnswerPart):

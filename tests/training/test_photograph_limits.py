@@ -123,7 +123,7 @@ def test_proportions_refuse_at_twice_their_limit_and_others_never(name, refused)
     [({}, "", ""), ({4: 0.18}, "", "e"), ({4: 5}, "e", ""), ({4: 5, 14: 0.18}, "e", "")],
 )
 def test_parts_unlike_the_others_are_counted_once(changes, refused, warned):
-    """Two photographs of each of ten parts; the limit is about 3.2 · 0.03 (1 + 2 / 9), twice that is refused."""
+    """Two photographs of each of ten parts; the limit is about 3.2 · 0.03 (1 + 2 / 9)."""
     values = [0.01 * (index % 2) + changes.get(index, 0) for index in range(20)]
     measured = [{PROPORTIONS: np.array([value])} for value in values]
     found = count_unlike(measured, list("abcdefghij") * 2)
