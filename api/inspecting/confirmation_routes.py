@@ -124,7 +124,7 @@ def _measures(number: int, row: RowMapping | None, identity: ModelIdentity) -> M
             409,
             "not_warned",
             "Photograph {number} cannot be confirmed: it was inspected without the warning unlike_training, "
-            "or not inspected. Photographs that certainly show something else stay refused.",
+            "has it because of its size, or was refused. What certainly shows something else stays refused.",
             number=number,
         )
     measures: Measures = json.loads(row["unlike"])
