@@ -39,6 +39,10 @@ MAX_EXTREME = 48
 FLAT_DEVIATION = 2.0
 """Standard deviation, levels, below which a photograph is flat. A camera's noise is about one level."""
 
+MIN_EXTREME_DISTANCE = 0.5
+"""Multiple of its limit that the brightness of a black, white or flat photograph must have: usual photographs of
+a dark or flat part can be a little darker or flatter than all those of the training."""
+
 MIN_DISTANCE = 0.2
 """Multiple of its limit that the largest distance must have to be explained."""
 
@@ -80,6 +84,8 @@ def _find_extreme(limits: PhotographLimits, measured: Mapping[str, Vector]) -> s
     if "brightness" not in measured or "brightness" not in limits.measures:
         return None
     trained = limits.measures["brightness"]
+    if trained.distance(measured["brightness"]) < MIN_EXTREME_DISTANCE:
+        return None
     mean, contrast = measured["brightness"].tolist()
     level, deviation = 256 / (1 + math.exp(-mean)), math.exp(contrast) - 1
     if level + 2 * deviation <= MAX_EXTREME and mean < trained.lowest[0]:

@@ -56,8 +56,8 @@ class Decision(AnswerPart):
     """Label and score of the prediction: `good` if score < threshold, else the most probable defect class.
 
     For a model with a mask per class it is the class of the region with the highest score. With a review
-    threshold, the label is `review` for scores from the review threshold up to the threshold. With the warning
-    `unlike_training` it is `review` for all scores below the threshold.
+    threshold, the label is `review` for scores from the review threshold up to the threshold. With the
+    warning `unlike_training` it is `review` for all scores below the threshold.
     """
 
     label: str

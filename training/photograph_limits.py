@@ -51,10 +51,11 @@ FOLDS = 10
 MIN_PARTS = 3
 """With fewer, each photograph counts as a part."""
 
-LIMIT, SURFACE_LIMIT = 3.2, 1.6
+LIMIT = 3.2
+LIMITS = {"brightness": 2.4, SURFACE: 1.6}
 """Limits, as multiples of the root mean square distance of a part to the others."""
 
-REFUSED = {SURFACE: 2.2 / SURFACE_LIMIT, PROPORTIONS: 2.0}
+REFUSED = {SURFACE: 2.2 / LIMITS[SURFACE], PROPORTIONS: 2.0}
 """Multiples of the limit above which a photograph certainly shows something else."""
 
 FEW_PARTS = 2
@@ -198,7 +199,7 @@ def _choose_limit(name: str, values: Array, parts: Sequence[str], blur: BlurChan
         change = blur.strong[name]
         size = max(float(change @ change), len(change) * spread**2)
         directions["defocus"] = encode_numbers(change / (DEFOCUS_SHARE * size))
-    limit = (SURFACE_LIMIT if name == SURFACE else LIMIT) * widened * distance
+    limit = LIMITS.get(name, LIMIT) * widened * distance
     return MeasureLimit(
         lowest=tuple(values.min(axis=0).tolist()),
         highest=tuple(values.max(axis=0).tolist()),

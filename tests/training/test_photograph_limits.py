@@ -184,6 +184,16 @@ def test_identical_photographs_permit_noise_and_little_light():
     assert reason_of(limits, DARKNESS) and reason_of(limits, part(500, light=0.1))
 
 
+def test_a_flat_part_may_be_a_little_flatter_than_those_of_the_training():
+    def flat(seed, deviation):
+        noise = np.random.default_rng(seed).normal(0, deviation, (64, 64, 1))
+        return np.clip((128 + noise).round(), 0, 255).astype(np.uint8)
+
+    limits = limits_of([flat(seed, 1.5 + 0.02 * seed) for seed in range(10)])
+    assert reason_of(limits, flat(99, 1.45)) is None
+    assert reason_of(limits, flat(99, 0.1)) == FLAT
+
+
 def test_constant_photographs_have_limits():
     limits = limits_of([np.full((64, 64, 1), level, np.uint8) for level in range(90, 110)])
     assert reason_of(limits, np.full((64, 64, 1), 100, np.uint8)) is None
