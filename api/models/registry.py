@@ -41,7 +41,7 @@ class ServedModel:
     """A version of a model that answers requests.
 
     Attributes:
-        own_config: The configuration of the model itself, if another one may be in use; else None.
+        own_config: The configuration of the model itself, if it was changed; else None.
         thresholds: Replace those of its manifest; None: they do not.
         confirmed: Widen the limits of its manifest; None: nothing is confirmed.
         folder: That of the artifact; None for a model in memory.
@@ -84,7 +84,11 @@ class ServedModel:
             used = {"score": thresholds.score, "review": thresholds.review}
             config = config.model_copy(update={"thresholds": own.thresholds.model_copy(update=used)})
         predictor = self.predictor if config == self.config else self.predictor.with_config(config)
-        return replace(self, predictor=predictor, own_config=own, thresholds=thresholds, confirmed=confirmed)
+        changed = thresholds is not None or confirmed is not None
+        own_config = own if changed else None
+        return replace(
+            self, predictor=predictor, own_config=own_config, thresholds=thresholds, confirmed=confirmed
+        )
 
     def describe(self, largest: LargestPhotograph) -> ModelDetail:
         """Returns what a list of models tells; `largest` is the largest photograph that it accepts."""
