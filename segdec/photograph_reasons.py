@@ -40,8 +40,8 @@ FLAT_DEVIATION = 2.0
 """Standard deviation, levels, below which a photograph is flat. A camera's noise is about one level."""
 
 MIN_EXTREME_DISTANCE = 0.5
-"""Multiple of its limit that the brightness of a black, white or flat photograph must have: usual photographs of
-a dark or flat part can be a little darker or flatter than all those of the training."""
+"""Multiple of its limit that the brightness of a black, white or flat photograph must have. Usual ones of a
+dark or flat part can be a little darker or flatter than all those of the training."""
 
 MIN_DISTANCE = 0.2
 """Multiple of its limit that the largest distance must have to be explained."""

@@ -16,8 +16,8 @@ from segdec.schemas import ModelIdentity
 PHOTOGRAPHS, MIN_PHOTOGRAPHS = 100, 20
 """Photographs of a median, and the fewest."""
 NEAR_LIMIT = 0.7
-"""Median, as a multiple of the limit, that is reported: single photographs are beyond the limit already. That of
-usual photographs is at most 0.54 on the data sets of `benchmarks.unlike_training`."""
+"""Median, as a multiple of the limit, that is reported: single photographs are beyond the limit already. That
+of usual photographs is at most 0.54 on the data sets of `benchmarks.unlike_training`."""
 
 REFRESH_INTERVAL = timedelta(seconds=10)
 """Minimum time between two reads of a station: screens ask every second."""
