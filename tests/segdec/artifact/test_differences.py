@@ -113,19 +113,6 @@ def test_the_surface_is_compared_if_the_model_knows_it(grey_training, surface_tr
         (110, 2, 0.2, OTHER_SIZE, True),
     ],
 )
-def test_the_measures_beyond_their_limits_are_those_that_can_be_confirmed(surface_training) -> None:
-    model = MANIFEST.model_copy(update={"training_photographs": surface_training})
-    measured = {"brightness": np.array([-2.0, 0.0])}
-    warned = compare_surface(
-        model, np.array([0.11, 0.211], np.float32), PhotographComparison(measured=measured)
-    )
-    assert list(warned.beyond_limits) == ["brightness", "surface"]
-    assert warned.beyond_limits["brightness"] is measured["brightness"]
-    like = compare_surface(model, np.array([0.11, 0.2], np.float32), NOTHING)
-    refused = compare_surface(model, np.array([0.11, 0.3], np.float32), NOTHING)
-    assert (like.beyond_limits, refused.beyond_limits, NOTHING.beyond_limits) == ({}, {}, {})
-
-
 def test_the_surface_adds_to_what_was_found_before(
     surface_training, level, side, surface, reason, refused
 ) -> None:
@@ -140,6 +127,19 @@ def test_the_surface_adds_to_what_was_found_before(
     assert set(found.distances) == {*before.distances, "surface"} and found.warnings == before.warnings
     words = [text.split(":")[0] for text in found.check("warn")]
     assert words.count("unlike_training") == (reason is not None) and words[-1] == "bit_depth"
+
+
+def test_the_measures_beyond_their_limits_are_those_that_can_be_confirmed(surface_training) -> None:
+    model = MANIFEST.model_copy(update={"training_photographs": surface_training})
+    measured = {"brightness": np.array([-1.1, 0.0])}
+    warned = compare_surface(
+        model, np.array([0.11, 0.211], np.float32), PhotographComparison(measured=measured)
+    )
+    assert list(warned.beyond_limits) == ["brightness", "surface"]
+    assert warned.beyond_limits["brightness"] is measured["brightness"]
+    like = compare_surface(model, np.array([0.11, 0.2], np.float32), NOTHING)
+    refused = compare_surface(model, np.array([0.11, 0.3], np.float32), NOTHING)
+    assert (like.beyond_limits, refused.beyond_limits, NOTHING.beyond_limits) == ({}, {}, {})
 
 
 def test_another_surface_is_explained_by_what_was_measured_before(surface_training) -> None:
