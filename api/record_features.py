@@ -92,6 +92,7 @@ class RecordFeatures:
 
     def add_to(self, components: Components, inspection: InspectionService) -> None:
         """Adds what the routes use."""
+        self.line.find_limits = inspection.models.find_limits
         proposals = ProposalStarter(self.data_sets, self.jobs, inspection.background_inspector)
         components.add(
             self.record,

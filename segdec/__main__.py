@@ -121,8 +121,8 @@ def _add_predict(commands: Commands) -> None:
     command.add_argument(
         "--unlike-training",
         choices=get_args(UnlikeAction),
-        help="with --model: whether to reject a photograph that is unlike those of the training, or to "
-        "inspect it with a warning (default: reject)",
+        help="with --model: whether to reject a photograph that certainly shows something else than those of "
+        "the training, or to inspect it with a warning, for review instead of good (default: reject)",
     )
     command.add_argument(
         "--threshold",

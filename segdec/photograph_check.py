@@ -1,16 +1,17 @@
 """Measures a whole photograph and compares it with those of the training, whatever it shows.
 
-A measure is a vector. It is compared with the vectors of training photographs, in units of their spread
-(Mahalanobis 1936); the distance to the nearest one must not exceed a limit. `training.photograph_limits`
-chooses the limits. A further measure needs a name in `MEASURES`, and its vector. `surface` is the network's
-mean patch, `segdec.engines.Logits.surface` (Lee et al. 2018 compare features in this way).
+A measure is a vector. Its distance to the mean of training photographs, in units of their spread
+(Mahalanobis 1936), has two limits: above the first there is a warning, above the second the photograph
+certainly shows something else. `training.photograph_limits` chooses them. A further measure needs a name in
+`MEASURES`, and its vector. `surface` is the network's mean patch, `segdec.engines.Logits.surface` (Lee et al.
+2018 compare features in this way).
 `segdec.photograph_reasons` says why a photograph exceeds a limit.
 """
 
 import base64
 import binascii
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Annotated, Literal, Self
@@ -46,7 +47,10 @@ COLOUR_OFFSET = 8.0
 SURFACE = "surface"
 """Measure that the network makes."""
 
-MEASURES = "brightness", "colour", "sharpness", "layout", "texture", SURFACE
+PROPORTIONS = "proportions"
+"""Measure of the photograph before it is prepared."""
+
+MEASURES = "brightness", "colour", "sharpness", "layout", "texture", PROPORTIONS, SURFACE
 """All measures; grey photographs have no `colour`."""
 
 AlterationCause = Literal["darker", "brighter", "less contrast", "blurred", "noisier"]
@@ -87,6 +91,11 @@ def measure_photograph(prepared: NDArray[np.uint8]) -> dict[str, Vector]:
     if coloured:
         measured["colour"] = _colour(prepared)
     return {name: np.array(values, np.float64) for name, values in measured.items()}
+
+
+def measure_proportions(height: int, width: int) -> Vector:
+    """Returns the logarithm of width : height of a photograph, [1]."""
+    return np.array([math.log(width / height)])
 
 
 def _enlarged(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -134,6 +143,10 @@ def _colour(image: NDArray[np.uint8]) -> list[float]:
 # === Limits ===
 
 
+CONFIRMED_DISTANCE = 0.8
+"""Highest distance, as a multiple of the limit, of a photograph that a person confirmed as usual."""
+
+
 def encode_numbers(values: NDArray[np.float64]) -> str:
     """Returns the base64 of the values as little-endian float16."""
     return base64.b64encode(values.astype("<f2").tobytes()).decode("ascii")
@@ -151,6 +164,16 @@ def decode_numbers(text: str) -> NDArray[np.float64]:
     return values
 
 
+def encode_measures(measured: Mapping[str, Vector]) -> dict[str, str]:
+    """Returns the measures of a photograph as texts, see `encode_numbers`."""
+    return {name: encode_numbers(vector) for name, vector in measured.items()}
+
+
+def decode_measures(encoded: Mapping[str, str]) -> dict[str, Vector]:
+    """Returns the measures of `encode_measures`; raises ValueError for other texts."""
+    return {name: decode_numbers(text) for name, text in encoded.items()}
+
+
 def _check_numbers(text: str) -> str:
     decode_numbers(text)
     return text
@@ -160,53 +183,76 @@ Numbers = Annotated[str, AfterValidator(_check_numbers)]
 
 
 class MeasureLimit(Config):
-    """Vectors of a measure of training photographs, and the limit of the distance to them.
+    """Mean of a measure of training photographs, and the limits of the distance to it.
 
     Attributes:
         lowest: Lowest value of each element.
         highest: Highest value of each element.
         centre: Mean of each element.
-        scale: Matrix [P, Q] that converts a difference from the centre to units of the spread, in Q ≤ P
-            directions.
-        references: Training photographs [N, Q] in these units.
-        limit: Highest distance of a photograph that is like them, the logarithm of units of the spread.
-        blur: Direction [P] in which blur changes the measure, so that a photograph that is like them changes
-            by at most 1 in it (the linear discriminant of Fisher 1936); empty: unknown.
+        scale: Matrix [P, P] that converts a difference from the centre to units of the limit.
+        blur: Direction [P] in which slight blur changes the measure, in units of its limit (the linear
+            discriminant of Fisher 1936); empty: unknown.
+        defocus: Direction [P] in which strong defocus changes the measure, in units of its limit; empty:
+            unknown.
+        refused: Multiple of the limit above which a photograph certainly shows something else; absent: never.
     """
 
     lowest: tuple[float, ...] = Field(min_length=1)
     highest: tuple[float, ...]
     centre: tuple[float, ...]
     scale: Numbers
-    references: Numbers
-    limit: float
     blur: Numbers = ""
+    defocus: Numbers = ""
+    refused: float | None = Field(None, ge=1)
 
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:
-        size, scale, references = len(self.centre), *map(decode_numbers, (self.scale, self.references))
-        ranges, directions = (len(self.lowest), len(self.highest)), scale.size // size
-        fits = ranges == (size, size) and 0 < directions <= size and directions * size == scale.size
-        fits = fits and decode_numbers(self.blur).size in (0, size)
-        if not fits or not references.size or references.size % directions:
+        size, ranges = len(self.centre), (len(self.lowest), len(self.highest))
+        directions = {decode_numbers(text).size for text in (self.blur, self.defocus)}
+        if ranges != (size, size) or decode_numbers(self.scale).size != size**2 or directions - {0, size}:
             raise ValueError(f"the numbers do not fit a measure of {size} elements; export the model again")
         return self
 
-    def log_distance(self, vector: Vector) -> float:
-        """Returns the logarithm of the distance to the nearest training photograph, root mean square.
+    def distance(self, vector: Vector) -> float:
+        """Returns the distance to the centre (root mean square), at least the blur, in units of the limit."""
+        return max(self._distance(vector), self._change_along(self.blur, vector))
 
-        A photograph that is blurred beyond the limit has at least this multiple of the limit.
+    def refuses(self, vector: Vector) -> bool:
+        """Returns whether a photograph certainly shows something else, or is strongly defocused."""
+        far = self.refused is not None and self._distance(vector) > self.refused
+        return far or self._change_along(self.defocus, vector) > 1
+
+    def widen(self, vectors: Iterable[Vector]) -> Self:
+        """Returns wider limits that include `vectors`; orthogonal to their differences from the centre, in
+        units of the limit, the limits stay as they are.
+
+        The limit of defocus stays, and with one element that of refusing.
         """
-        nearest = self._nearest(vector)
-        if not self.blur:
-            return nearest
-        blurred = float((vector - self.centre) @ decode_numbers(self.blur))
-        return max(nearest, self.limit + math.log(max(blurred, 1e-9)))
+        size = len(self.centre)
+        scale, blur = decode_numbers(self.scale).reshape(size, size), decode_numbers(self.blur)
+        narrow = float(np.linalg.norm(scale))
+        for vector in vectors:
+            difference = vector - self.centre
+            scaled = difference @ scale
+            distance = math.sqrt(float(np.mean(scaled**2)))
+            if distance > CONFIRMED_DISTANCE:
+                along = scaled / np.linalg.norm(scaled)
+                # The inverse of the covariance plus a multiple of the squared difference (Sherman, Morrison).
+                scale = scale - (1 - CONFIRMED_DISTANCE / distance) * np.outer(scale @ along, along)
+            blurred = float(difference @ blur) if blur.size else 0.0
+            blur = blur * CONFIRMED_DISTANCE / max(blurred, CONFIRMED_DISTANCE)
+        refused = self.refused
+        if refused is not None and size == 1:
+            refused *= float(np.linalg.norm(scale)) / narrow
+        numbers = {"scale": encode_numbers(scale), "blur": encode_numbers(blur)}
+        return self.model_copy(update={**numbers, "refused": refused})
 
-    def _nearest(self, vector: Vector) -> float:
+    def _distance(self, vector: Vector) -> float:
         scaled = (vector - self.centre) @ decode_numbers(self.scale).reshape(len(self.centre), -1)
-        differences = decode_numbers(self.references).reshape(-1, len(scaled)) - scaled
-        return math.log(max(float(np.square(differences).mean(axis=1).min()), 1e-9)) / 2
+        return math.sqrt(float(np.mean(scaled**2)))
+
+    def _change_along(self, direction: str, vector: Vector) -> float:
+        return float((vector - self.centre) @ decode_numbers(direction)) if direction else 0.0
 
 
 class Alteration(Config):
@@ -224,7 +270,6 @@ class Alteration(Config):
 class PhotographLimits(Config):
     """Limits of the measures of a photograph that is like the training photographs."""
 
-    false_alarm_rate: float = Field(description="share of photographs like them that exceed a limit")
     photographs: int = Field(description="number of measured training photographs")
     measures: dict[str, MeasureLimit]
     alterations: tuple[Alteration, ...] = Field((), description="known causes of a difference")
@@ -244,7 +289,27 @@ class PhotographLimits(Config):
         the limit.
         """
         return {
-            name: math.exp(self.measures[name].log_distance(measured[name]) - self.measures[name].limit)
+            name: self.measures[name].distance(measured[name])
             for name in MEASURES
             if name in self.measures and name in measured
         }
+
+    def widen(self, confirmed: Sequence[Mapping[str, Vector]]) -> Self:
+        """Returns wider limits that include the measures of photographs that people confirmed as usual; see
+        `MeasureLimit.widen`.
+
+        Raises:
+            ValueError: If a measure has no limit here, or another number of elements.
+        """
+        vectors: dict[str, list[Vector]] = {}
+        for measured in confirmed:
+            for name, vector in measured.items():
+                if name not in self.measures or len(self.measures[name].centre) != vector.size:
+                    raise ValueError(f"there is no measure '{name}' of {vector.size} elements")
+                vectors.setdefault(name, []).append(vector)
+        widened = {name: self.measures[name].widen(each) for name, each in vectors.items()}
+        return self.model_copy(update={"measures": {**self.measures, **widened}})
+
+    def refuses(self, measured: Mapping[str, Vector]) -> bool:
+        """Returns whether a measure shows that the photograph is certainly not like those of the training."""
+        return any(limit.refuses(measured[name]) for name, limit in self.measures.items() if name in measured)

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from segdec.photograph_check import SURFACE, AlterationCause, PhotographLimits, Vector
+from segdec.photograph_check import PROPORTIONS, SURFACE, AlterationCause, PhotographLimits, Vector
 
 THAN_TRAINING = "than those of the training"
 
 BLACK = "black or almost black (lamp off, lens cap)"
 WHITE = "white or almost white (overexposed)"
 FLAT = "without contrast (one grey level or colour)"
-PROPORTIONS = f"of other proportions {THAN_TRAINING}"
-SIZE = f"of another size {THAN_TRAINING}"
+OTHER_PROPORTIONS = f"of other proportions {THAN_TRAINING}"
+OTHER_SIZE = f"of another size {THAN_TRAINING}"
 COLOURS = f"of other colours {THAN_TRAINING}"
 SCENE = f"of another part, position or scene {THAN_TRAINING}"
 PART = f"of another part or surface {THAN_TRAINING}"
@@ -38,6 +38,10 @@ MAX_EXTREME = 48
 
 FLAT_DEVIATION = 2.0
 """Standard deviation, levels, below which a photograph is flat. A camera's noise is about one level."""
+
+MIN_EXTREME_DISTANCE = 0.5
+"""Multiple of its limit that the brightness of a black, white or flat photograph must have. Usual ones of a
+dark or flat part can be a little darker or flatter than all those of the training."""
 
 MIN_DISTANCE = 0.2
 """Multiple of its limit that the largest distance must have to be explained."""
@@ -60,13 +64,19 @@ def find_reason(
 
     `distances` are the `PhotographLimits.distances` of the measures.
     """
-    if all(distance <= 1 for distance in distances.values()):
+    if (extreme := _find_extreme(limits, measured)) is not None:
+        return extreme
+    if max(distances.values(), default=0.0) <= 1 and not limits.refuses(measured):
         return None
-    return (
-        _find_extreme(limits, measured)
-        or _find_cause(limits, measured, distances)
-        or (SCENE if distances.get("layout", 0.0) > 1 else PART)
-    )
+    if distances.get(PROPORTIONS, 0.0) > 1:
+        return OTHER_PROPORTIONS
+    other_part = SCENE if distances.get("layout", 0.0) > 1 else PART
+    return _find_cause(limits, measured, distances) or other_part
+
+
+def is_refused(limits: PhotographLimits, measured: Mapping[str, Vector]) -> bool:
+    """Returns whether a photograph certainly shows something else than those of the training."""
+    return _find_extreme(limits, measured) is not None or limits.refuses(measured)
 
 
 def _find_extreme(limits: PhotographLimits, measured: Mapping[str, Vector]) -> str | None:
@@ -74,6 +84,8 @@ def _find_extreme(limits: PhotographLimits, measured: Mapping[str, Vector]) -> s
     if "brightness" not in measured or "brightness" not in limits.measures:
         return None
     trained = limits.measures["brightness"]
+    if trained.distance(measured["brightness"]) < MIN_EXTREME_DISTANCE:
+        return None
     mean, contrast = measured["brightness"].tolist()
     level, deviation = 256 / (1 + math.exp(-mean)), math.exp(contrast) - 1
     if level + 2 * deviation <= MAX_EXTREME and mean < trained.lowest[0]:
@@ -87,7 +99,8 @@ def _find_cause(
     limits: PhotographLimits, measured: Mapping[str, Vector], distances: Mapping[str, float]
 ) -> str | None:
     """The alteration, or the colours, without which the distances are smallest, if they then are small."""
-    before = {name: distance for name, distance in distances.items() if name != SURFACE}
+    others = PROPORTIONS, SURFACE
+    before = {name: distance for name, distance in distances.items() if name not in others}
     if not before or max(before.values()) < MIN_DISTANCE:
         return None
     remaining = {}

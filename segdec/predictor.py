@@ -9,10 +9,17 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.artifact import Artifact, Manifest, compare_pixels, compare_surface, open_artifact
+from segdec.artifact import (
+    Artifact,
+    Manifest,
+    PhotographComparison,
+    compare_pixels,
+    compare_surface,
+    open_artifact,
+)
 from segdec.artifact.signatures import TrustedKeys
 from segdec.artifact.variants import check_versions
-from segdec.config import STRIDE, ModelConfig, Thresholds
+from segdec.config import STRIDE, ModelConfig
 from segdec.engines import ENGINES, Engine, Logits, choose_engine
 from segdec.errors import ArtifactError
 from segdec.inference.batching import Batcher, PendingPhotograph
@@ -108,16 +115,17 @@ class Predictor:
         _check_surface(_check_answer(loaded, manifest, artifact.folder).surface, manifest, artifact.folder)
         return cls(loaded, manifest, batch_pixels=batch_pixels, engine_name=name)
 
-    def with_thresholds(self, thresholds: Thresholds) -> Self:
-        """Returns a predictor with other thresholds and the same engine; `manifest` stays as it is."""
+    def with_config(self, config: ModelConfig) -> Self:
+        """Returns a predictor with other thresholds or limits and the same engine; `manifest` stays."""
         other = copy.copy(self)
-        other.config = self.config.model_copy(update={"thresholds": thresholds})
+        other.config = config
         return other
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Warnings about how the engine runs on this machine."""
-        return tuple(getattr(self.engine, "notes", ()))
+        """Warnings about the artifact, and about how the engine runs on this machine."""
+        of_artifact = () if self.manifest is None else self.manifest.notes
+        return *of_artifact, *getattr(self.engine, "notes", ())
 
     def release_memory(self) -> None:
         """Frees the memory of the largest photographs, if the engine keeps it."""
@@ -134,18 +142,13 @@ class Predictor:
         """Converts a photograph to the network's input: uint8 [H, W, C] → [h, w, c]; see `prepare_image`."""
         return prepare_image(image, self.config.input, self.config.network.input_channels)
 
-    def find_unlike(self, image: NDArray[np.uint8]) -> str | None:
-        """Returns how a photograph differs from those of the training, as `PhotographComparison.reason`.
-
-        None if it is like them, or if the artifact has no limits. `predict` does not compare photographs.
-        """
+    def compare(self, image: NDArray[np.uint8]) -> PhotographComparison:
+        """Compares a photograph with those of the training; `predict` does not."""
         prepared = self.prepare(image)
         comparison = compare_pixels(self.config, (image.shape[0], image.shape[1]), prepared)
-        if comparison.reason is not None:
-            return comparison.reason
-        return compare_surface(
-            self.config, self.infer(prepared[None]).surface_of(0), comparison.measured
-        ).reason
+        if comparison.refused:
+            return comparison
+        return compare_surface(self.config, self.infer(prepared[None]).surface_of(0), comparison)
 
     def infer(self, prepared: NDArray[np.uint8]) -> Logits:
         """Runs the network on prepared photographs [B, h, w, c], with the policy `tile` on their tiles."""
@@ -154,10 +157,15 @@ class Predictor:
         return self.engine.infer(prepared)
 
     def interpret(
-        self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
+        self, logits: Logits, row: int, size: tuple[int, int], *, unlike: bool, threshold: float | None = None
     ) -> Prediction:
-        """Returns the prediction for the photograph in `row` of a batch; `size` is height and width, px."""
-        return interpret(logits.mask[row], logits.classes[row], size, self.config, threshold=threshold)
+        """Returns the prediction for the photograph in `row` of a batch; `size` is height and width, px.
+
+        `unlike` is whether it is unlike those of the training, by `compare_surface`; such a photograph is not
+        good, but for review.
+        """
+        mask, classes = logits.mask[row], logits.classes[row]
+        return interpret(mask, classes, size, self.config, threshold=threshold, unlike=unlike)
 
     def predict(
         self, images: Sequence[NDArray[np.uint8]], *, threshold: float | None = None, batch_size: int = 8
@@ -187,7 +195,9 @@ class Predictor:
                 logits = self.infer(np.stack([prepared[index] for index in indices]))
                 for row, index in enumerate(indices):
                     height, width = images[index].shape[:2]
-                    answers[index] = self.interpret(logits, row, (height, width), threshold=threshold)
+                    answers[index] = self.interpret(
+                        logits, row, (height, width), unlike=False, threshold=threshold
+                    )
         return [answers[index] for index in range(len(images))]
 
     def predict_many(

@@ -4,6 +4,7 @@
 have a default, because the record validates stored answers. A client ignores unknown fields.
 """
 
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -55,7 +56,8 @@ class Decision(AnswerPart):
     """Label and score of the prediction: `good` if score < threshold, else the most probable defect class.
 
     For a model with a mask per class it is the class of the region with the highest score. With a review
-    threshold, the label is `review` for scores from the review threshold up to the threshold.
+    threshold, the label is `review` for scores from the review threshold up to the threshold. With the
+    warning `unlike_training` it is `review` for all scores below the threshold.
     """
 
     label: str
@@ -197,6 +199,23 @@ class ThresholdsInUse(AnswerPart):
     of_model: bool = Field(description="true: those of the manifest; false: an administrator set them")
 
 
+class ConfirmationEntry(AnswerPart):
+    """Photographs that a person confirmed as usual."""
+
+    number: int = Field(description="revision of the limits that it made")
+    who: str = Field(description="a person or an API key; empty: unknown")
+    at: datetime
+    records: list[int] = Field(description="record ids of the photographs")
+
+
+class ConfirmedPhotographs(AnswerPart):
+    """Photographs that people confirmed as usual. They widen the limits of the manifest."""
+
+    revision: int = Field(description="number of changes; 0: none")
+    count: int = Field(description="number of photographs")
+    entries: list[ConfirmationEntry] = Field(description="the oldest first")
+
+
 class ModelDetail(ModelIdentity):
     """A served model with its manifest."""
 
@@ -207,6 +226,9 @@ class ModelDetail(ModelIdentity):
     manifest: dict[str, Any] = Field(description="network, input, classes, thresholds, metrics, files")
     thresholds: ThresholdsInUse | None = Field(
         None, description="thresholds in use; absent: the service is older and uses those of the manifest"
+    )
+    confirmed: ConfirmedPhotographs | None = Field(
+        None, description="photographs confirmed as usual; null: none, or the service is older"
     )
     max_pixels: int | None = Field(None, description="limit on height × width of a photograph; null: unknown")
     limited_by: str | None = Field(

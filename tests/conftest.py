@@ -15,7 +15,7 @@ from filelock import FileLock
 
 from segdec.artifact import TrainingPhotographs
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
-from segdec.photograph_check import SURFACE, Vector, measure_photograph
+from segdec.photograph_check import PROPORTIONS, SURFACE, Vector, measure_photograph, measure_proportions
 from tests import tiny_encoder as tiny
 
 # What the training commands set for themselves: runs of the same seed are compared across processes, and on
@@ -79,7 +79,8 @@ def surface_training() -> TrainingPhotographs:
 def _train(measured: list[dict[str, Vector]]) -> TrainingPhotographs:
     from training.photograph_limits import choose_limits
 
-    limits = choose_limits(measured, [str(number) for number in range(20)])
+    known = [{**each, PROPORTIONS: measure_proportions(32, 48)} for each in measured]
+    limits = choose_limits(known, [str(number) for number in range(20)])
     trained = TrainingPhotographs.of([(32, 48)], [8])
     assert trained is not None
     return trained.model_copy(update={"limits": limits})

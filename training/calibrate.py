@@ -20,13 +20,10 @@ from datasets.folds import find_clusters, stratified_group_split
 from datasets.leaks import near_duplicates_for_split
 from datasets.sample import Split
 from datasets.splitting import SPLIT_WORDS, read_split_lines, write_splits
-from segdec.artifact import TrainingPhotographs
 from segdec.config import Thresholds
-from segdec.errors import ConfigError, RunError, SegdecError
+from segdec.errors import ConfigError, RunError
 from segdec.runtime.counts import count_of
 from training.config import ExperimentConfig, ThresholdConfig
-from training.data.array_cache import ArrayCache
-from training.data.example_source import PhotographSource
 from training.data.reading_pool import ReadingPool
 from training.data.run_data import item_reader, list_dataset, open_check_cache
 from training.evaluate import describe_points, evaluate_run
@@ -43,9 +40,9 @@ from training.metrics.validation import (
     collect_scored,
     measure_errors,
 )
-from training.photograph_limits import add_limits
 from training.run.folder import RunFolder
 from training.run.records import UNTRAINED_DECISION, PhotographScores
+from training.run_limits import find_limits
 from training.trainer import Trainer
 
 FOLDS = "folds"
@@ -138,27 +135,9 @@ def _save(folder: RunFolder, settings: ThresholdConfig, chosen: ChosenThresholds
         "scored": PhotographScores.pack(chosen.scored),
         "operating_points": chosen.points,
     }
-    changes["training_photographs"] = _with_limits(folder)
+    changes["training_photographs"] = find_limits(folder)
     config = folder.experiment().model_copy(update={"threshold": settings})
     folder.save_thresholds(config, folder.result().model_copy(update=changes))
-
-
-def _with_limits(folder: RunFolder) -> TrainingPhotographs | None:
-    """Facts about the training photographs, with the limits that runs of earlier versions lack."""
-    experiment, result = folder.experiment(), folder.result()
-    trained, channels = result.training_photographs, result.model.network.input_channels
-    if trained is None or trained.limits is not None:
-        return trained
-    read, cache = item_reader(experiment), ArrayCache(0)
-    try:
-        items = folder.items("train")
-        photographs = PhotographSource(items, read, result.model.input, channels, cache)
-        infer = folder.predictor().infer if result.model.network.memory else None
-        return add_limits(trained, photographs, infer)
-    except SegdecError as error:
-        reason = f"its training photographs cannot be read to tell which are unlike them: {error}"
-        print(f"note: The model inspects any photograph: {reason}", file=sys.stderr)
-        return trained
 
 
 def measure_split(folder: RunFolder, split: Split) -> Validation:

@@ -13,7 +13,7 @@ from training.metrics.evaluation import Parts, evaluate
 from training.metrics.rating import Rating, TrainingFacts, rate
 from training.metrics.storage import save_evaluation
 from training.reporting.gallery import read_and_predict
-from training.reporting.operating_points import OperatingPointTable
+from training.reporting.operating_points import OperatingPointTable, format_share
 from training.reporting.report import write_report
 from training.reporting.summary import describe, describe_rating
 from training.reporting.tables import evaluation_table
@@ -59,7 +59,8 @@ def evaluate_run(path: Path, split: Split, parts: Parts | None = None) -> Evalua
         warnings=result.warnings,
         history=[record for record in read_log(path) if record["kind"] == "train"],
     )
-    text = f"{describe(evaluation)}\n\n{evaluation_table(evaluation)}\nReport: {path / 'report.html'}"
+    lines = describe(evaluation), "", evaluation_table(evaluation), "", _describe_unlike(result)
+    text = "\n".join([*lines, f"Report: {path / 'report.html'}"])
     return EvaluationSummary(text, points, rating)
 
 
@@ -67,6 +68,19 @@ def describe_points(path: Path, result: RunResult) -> OperatingPointTable:
     """Returns the operating points of the run in this folder as text."""
     review = result.model.thresholds.review is not None
     return OperatingPointTable.of(result.operating_points, result.chosen_by, path, review=review)
+
+
+def _describe_unlike(result: RunResult) -> str:
+    """A sentence on the training parts that are refused, or for review, as unlike the others."""
+    trained = result.training_photographs
+    if trained is None or trained.limits is None:
+        return "Any photograph is inspected, also one that is unlike the training."
+    if trained.refused is None or trained.warned is None:
+        return "How often usual parts are unlike the training is unknown: there are too few parts."
+    return (
+        f"Unlike the training, of 100 usual parts: {format_share(trained.refused)} refused, "
+        f"{format_share(trained.warned)} for review; 95 % intervals from {trained.refused.parts} parts."
+    )
 
 
 def _training_facts(folder: RunFolder, experiment: ExperimentConfig, result: RunResult) -> TrainingFacts:
@@ -94,6 +108,7 @@ def _describe_run(
         "Evaluated on": f"split '{split}'",
         "Thresholds": f"chosen on {result.chosen_by}; mask threshold {result.model.thresholds.mask:.3f}",
         "Seed": str(experiment.seed),
+        "Photographs unlike the training": _describe_unlike(result),
     }
 
 

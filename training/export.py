@@ -24,6 +24,7 @@ from training.metrics.verification import Verifier, describe_variant
 from training.reporting.exported_report import read_report
 from training.run.folder import RunFolder
 from training.run.records import RunResult
+from training.run_limits import find_limits
 
 ReadItem = Callable[[DataSetItem], Sample]
 
@@ -82,7 +83,7 @@ def export_run(path: Path, out: Path, options: ExportOptions = DEFAULTS) -> Mani
             result.data_fingerprint,
             result.encoder,
             options.parent,
-            result.training_photographs,
+            find_limits(folder),
             _operating_points(result),
             read_rating(path),
             result.warnings,

@@ -14,8 +14,8 @@ Alter = Callable[[Levels, np.random.Generator], Levels]
 CAMERA_NOISE = 1.0
 """Standard deviation of a camera's noise, levels; darkness and blur do not reduce it."""
 
-WEAKEST_BLUR = 150
-"""Shorter side divided by the sigma of the weakest blur: 1.7 of 256 px."""
+WEAKEST_BLUR, DEFOCUS = 150, 40
+"""Shorter side divided by the sigma of the weakest blur, 1.7 of 256 px, and of a strong one."""
 
 DIGITS = 3
 """Decimals of a stored shift."""
@@ -38,13 +38,18 @@ def measure_alterations(photographs: Sequence[NDArray[np.uint8]]) -> tuple[Alter
 
 
 def measure_blur(
-    photographs: Sequence[NDArray[np.uint8]], measure: Callable[[NDArray[np.uint8]], Mapping[str, Vector]]
+    photographs: Sequence[NDArray[np.uint8]],
+    measure: Callable[[NDArray[np.uint8]], Mapping[str, Vector]],
+    share: int = WEAKEST_BLUR,
 ) -> dict[str, Vector]:
-    """Returns the mean change of each measure of photographs [h, w, C] by the weakest blur."""
+    """Returns the mean change of each measure of photographs [h, w, C] by blur.
+
+    Its sigma is the shorter side divided by `share`.
+    """
     random = np.random.default_rng(0)
     changes = []
     for photograph in photographs:
-        before, after = measure(photograph), measure(_alter(photograph, _blur(WEAKEST_BLUR), random))
+        before, after = measure(photograph), measure(_alter(photograph, _blur(share), random))
         changes.append({name: after[name] - before[name] for name in before})
     return {name: np.mean([change[name] for change in changes], axis=0) for name in changes[0]}
 
@@ -82,7 +87,7 @@ ALTERATIONS: tuple[tuple[AlterationCause, Alter], ...] = (
     *(("darker", _scale(factor)) for factor in (0.7, 0.4, 0.2)),
     *(("brighter", _scale(factor)) for factor in (1.4, 2.5)),
     *(("less contrast", _reduce_contrast(factor)) for factor in (0.6, 0.3)),
-    *(("blurred", _blur(share)) for share in (WEAKEST_BLUR, 80, 40, 25)),
+    *(("blurred", _blur(share)) for share in (WEAKEST_BLUR, 80, DEFOCUS, 25)),
     *(("noisier", _add_noise(deviation, coloured=False)) for deviation in (8, 16, 32)),
     *(("noisier", _add_noise(deviation, coloured=True)) for deviation in (8, 16, 32)),
 )

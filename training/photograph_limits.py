@@ -1,9 +1,15 @@
-"""Chooses the limits of `segdec.photograph_check` from training photographs, at a stated false-alarm rate."""
+"""Chooses the limits of `segdec.photograph_check` from training photographs.
+
+The distance of a new part to those of the training is a nearly constant multiple of their distances to each
+other, however many they are. The limits are such multiples; `benchmarks.unlike_training` measures them.
+"""
 
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,26 +17,27 @@ from numpy.typing import NDArray
 from segdec.artifact import TrainingPhotographs
 from segdec.engines import Logits
 from segdec.photograph_check import (
+    PROPORTIONS,
     SURFACE,
     MeasureLimit,
     PhotographLimits,
     Vector,
-    decode_numbers,
     encode_numbers,
     measure_photograph,
+    measure_proportions,
 )
+from segdec.photograph_reasons import is_refused
 from segdec.runtime.counts import count_of
 from training.data.example_source import PhotographSource
 from training.data.subsets import pick_evenly
-from training.photograph_alterations import measure_alterations, measure_blur
+from training.metrics.intervals import count_parts
+from training.photograph_alterations import DEFOCUS, measure_alterations, measure_blur
 
+Array = NDArray[np.float64]
 Infer = Callable[[NDArray[np.uint8]], Logits]
 """Runs a network on prepared photographs [B, h, w, C]."""
 
-FALSE_ALARM_RATE = 0.001
-"""Share of photographs like those of the training that are unlike them by mistake."""
-
-MIN_PHOTOGRAPHS = 10
+MIN_PHOTOGRAPHS = 5
 """With fewer there are no limits: their spread is unknown."""
 
 MAX_PHOTOGRAPHS = 300
@@ -39,47 +46,31 @@ MAX_PHOTOGRAPHS = 300
 MAX_ALTERED = 8
 """Photographs that are altered to know the causes of a difference."""
 
-MAX_REFERENCES = 128
-"""Photographs that a new one is compared with."""
-
-BLURRED = "texture", SURFACE
-"""Measures with a limit in the direction of blur as well: it takes half of their rate."""
-
-LAYOUT = "layout"
-COMPARED_WITH_MEAN = LAYOUT, SURFACE
-"""Measures that are compared with the mean: they have more elements than there may be photographs."""
-
-MAX_DIRECTIONS = 64
-"""Principal components of a measure with more elements."""
-
 FOLDS = 10
 
+MIN_PARTS = 3
+"""With fewer, each photograph counts as a part."""
+
+LIMIT = 3.2
+LIMITS = {"brightness": 2.4, SURFACE: 1.6}
+"""Limits, as multiples of the root mean square distance of a part to the others."""
+
+REFUSED = {SURFACE: 2.2 / LIMITS[SURFACE], PROPORTIONS: 2.0}
+"""Multiples of the limit above which a photograph certainly shows something else."""
+
+FEW_PARTS = 2
+"""Added to a limit: its double with so many parts, half of it with twice as many."""
+
+BLURRED = "texture", SURFACE
+"""Measures with a limit in the direction of slight blur as well."""
+
+DEFOCUS_SHARE = 0.65
+"""Share of the change of `surface` by strong defocus that is certainly defocus."""
+
 MIN_SPREAD = 0.05
-MIN_SPREADS = {"brightness": 0.1, SURFACE: 0.003}
+MIN_SPREADS = {"brightness": 0.1, SURFACE: 0.003, PROPORTIONS: 0.03}
 """Added to the spread of each element: any line changes so much. Its light changes more; the mean patch has
 small elements."""
-
-SURFACE_RATE_SHARE = 0.5
-"""Share of the rate for `surface`, which recognises most; the other measures share the rest."""
-
-SHRINKAGE = 0.3
-"""Photographs per element as which the covariance counts that has no correlations (Ledoit and Wolf 2004)."""
-
-TAIL = 0.9
-"""Quantile of the distances above which their tail begins."""
-
-TAIL_SCALE, SURFACE_TAIL_SCALE, TAIL_WEIGHT = 0.2, 0.1, 10
-"""Usual mean of the tail's distances above that quantile, and how many photographs it counts as. The distance
-of many elements varies less."""
-
-FEW_PARTS = 3
-"""Added to the tail: one more of it with so many parts, half of it with twice as many."""
-
-MIN_LIMIT, MIN_SURFACE_LIMIT, MAX_TAIL = 1.0, 0.5, 3.0
-"""Lowest limits, and highest distance of a limit above the quantile; they are logarithms."""
-
-BLUR_TAIL_SCALE, MIN_BLUR_LIMIT = 0.5, 2.0
-"""The same in the direction of blur, in units of the spread; a normal distribution has this tail."""
 
 
 def add_limits(
@@ -91,20 +82,31 @@ def add_limits(
     unreadable.
     """
     chosen = pick_evenly(range(len(photographs)), MAX_PHOTOGRAPHS)
-    measured = [measure_with(infer, photographs[index].image) for index in chosen]
-    altered = [photographs[index].image for index in pick_evenly(chosen, MAX_ALTERED)]
-    enough = len(chosen) >= MIN_PHOTOGRAPHS
-    blur = measure_blur(altered, partial(measure_with, infer)) if enough else None
-    limits = choose_limits(measured, [photographs.items[index].group for index in chosen], blur)
-    if limits is None:
+    if len(chosen) < MIN_PHOTOGRAPHS:
         print(
             f"note: The model inspects any photograph: {count_of(len(chosen), 'training photograph')} cannot "
             f"show which are unlike them. Expected at least {MIN_PHOTOGRAPHS}.",
             file=sys.stderr,
         )
         return trained.model_copy(update={"limits": None})
-    limits = limits.model_copy(update={"alterations": measure_alterations(altered)})
-    return trained.model_copy(update={"limits": limits})
+    measured = [
+        {
+            **measure_with(infer, photographs[index].image),
+            PROPORTIONS: measure_proportions(*photographs.size(index)),
+        }
+        for index in chosen
+    ]
+    altered = [photographs[index].image for index in pick_evenly(chosen, MAX_ALTERED)]
+    parts = [photographs.items[index].group for index in chosen]
+    blur = BlurChanges.of(altered, infer)
+    limits = choose_limits(measured, parts, blur)
+    refused, warned = count_unlike(measured, parts, blur)
+    changes = {
+        "limits": limits.model_copy(update={"alterations": measure_alterations(altered)}),
+        "refused": count_parts(refused),
+        "warned": count_parts(warned),
+    }
+    return trained.model_copy(update=changes)
 
 
 def measure_with(infer: Infer | None, prepared: NDArray[np.uint8]) -> dict[str, Vector]:
@@ -114,109 +116,118 @@ def measure_with(infer: Infer | None, prepared: NDArray[np.uint8]) -> dict[str, 
     return measured if surface is None else {**measured, SURFACE: surface.astype(np.float64)}
 
 
+@dataclass(frozen=True)
+class BlurChanges:
+    """Mean change of each measure by slight blur and by strong defocus."""
+
+    slight: Mapping[str, Vector]
+    strong: Mapping[str, Vector]
+
+    @classmethod
+    def of(cls, photographs: Sequence[NDArray[np.uint8]], infer: Infer | None = None) -> Self:
+        """Measures the changes of photographs [h, w, C]; `infer` as for `measure_with`."""
+        measure = partial(measure_with, infer)
+        return cls(measure_blur(photographs, measure), measure_blur(photographs, measure, DEFOCUS))
+
+
 def choose_limits(
-    measured: Sequence[Mapping[str, Vector]],
-    parts: Sequence[str],
-    blur: Mapping[str, Vector] | None = None,
-    rate: float = FALSE_ALARM_RATE,
-) -> PhotographLimits | None:
-    """Returns the limits for measured photographs, each of a part; None if there are too few.
+    measured: Sequence[Mapping[str, Vector]], parts: Sequence[str], blur: BlurChanges | None = None
+) -> PhotographLimits:
+    """Returns the limits for at least `MIN_PHOTOGRAPHS` measured photographs, each of a part.
 
-    The distances of photographs from those of other parts give the limit: the quantile that the rate requires
-    is beyond all of them, so their tail is extrapolated (Weissman 1978). Measures share the rate.
-
-    `blur` is the change of measures by blur. In its direction slight blur is recognised, which hardly
-    increases the distance.
+    With `blur`, slight blur is recognised, which hardly increases the distance, and strong defocus is
+    refused.
     """
-    if len(measured) < MIN_PHOTOGRAPHS:
-        return None
-    several = parts if len(set(parts)) > 1 else [str(number) for number in range(len(measured))]
-    vectors = {name: np.stack([each[name] for each in measured]) for name in measured[0]}
-    others = (1 - SURFACE_RATE_SHARE) / (len(vectors) - 1) if SURFACE in vectors else 1 / len(vectors)
-    measures = {
-        name: _choose_limit(
-            name,
-            values,
-            several,
-            rate * (SURFACE_RATE_SHARE if name == SURFACE else others),
-            None if blur is None or name not in BLURRED else blur[name],
-        )
-        for name, values in vectors.items()
-    }
-    return PhotographLimits(false_alarm_rate=rate, photographs=len(measured), measures=measures)
-
-
-def _choose_limit(
-    name: str, values: NDArray[np.float64], parts: Sequence[str], rate: float, blur: Vector | None
-) -> MeasureLimit:
-    known, of_part = np.unique(parts, return_inverse=True)
-    order = np.random.default_rng(0).permutation(len(known))
-    folds = order[of_part] % min(FOLDS, len(known))
-    rate = rate if blur is None else rate / 2
-    distances, blurred = np.zeros(len(values)), np.zeros(len(values))
-    for fold in set(folds.tolist()):
-        others, held = _describe(name, values[folds != fold]), values[folds == fold]
-        distances[folds == fold] = [others.log_distance(vector) for vector in held]
-        if blur is not None:
-            blurred[folds == fold] = (held - others.centre) @ _discriminant(others, blur)
-    usual = (SURFACE_TAIL_SCALE, MIN_SURFACE_LIMIT) if name == SURFACE else (TAIL_SCALE, MIN_LIMIT)
-    limit_of_rate = _describe(name, values, extrapolate(distances, len(known), rate, *usual))
-    if blur is None:
-        return limit_of_rate
-    limit = extrapolate(blurred, len(known), rate, BLUR_TAIL_SCALE, MIN_BLUR_LIMIT, math.inf)
-    return limit_of_rate.model_copy(
-        update={"blur": encode_numbers(_discriminant(limit_of_rate, blur) / limit)}
+    return PhotographLimits(
+        photographs=len(measured),
+        measures={
+            name: _choose_limit(name, np.stack([each[name] for each in measured]), parts, blur)
+            for name in measured[0]
+        },
     )
 
 
-def _discriminant(limit: MeasureLimit, change: Vector) -> NDArray[np.float64]:
-    """Returns the direction [P] that separates changed photographs best, in units of the spread along it."""
-    scale = decode_numbers(limit.scale).reshape(len(limit.centre), -1)
-    scaled = change @ scale
-    direction: NDArray[np.float64] = scale @ scaled / max(float(np.linalg.norm(scaled)), 1e-9)
-    return direction
+def count_unlike(
+    measured: Sequence[Mapping[str, Vector]], parts: Sequence[str], blur: BlurChanges | None = None
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Returns which parts [N] have a refused photograph, and which only a warning, by limits without them.
+
+    Without `MIN_PHOTOGRAPHS` parts N is 0.
+    """
+    names, of_part, folds = _split_parts(parts)
+    refused, warned = np.zeros(len(names), np.bool_), np.zeros(len(names), np.bool_)
+    if len(names) < MIN_PHOTOGRAPHS:
+        return refused[:0], warned[:0]
+    for fold in set(folds.tolist()):
+        others = np.flatnonzero(folds != fold).tolist()
+        own, of_own = [measured[index] for index in others], [parts[index] for index in others]
+        limits = choose_limits(own, of_own, blur)
+        for index in np.flatnonzero(folds == fold).tolist():
+            refused[of_part[index]] |= is_refused(limits, measured[index])
+            warned[of_part[index]] |= max(limits.distances(measured[index]).values()) > 1
+    return refused, warned & ~refused
 
 
-def extrapolate(
-    distances: NDArray[np.float64],
-    parts: int,
-    rate: float,
-    tail_scale: float = TAIL_SCALE,
-    min_limit: float = MIN_LIMIT,
-    max_tail: float = MAX_TAIL,
-) -> float:
-    """Returns the distance that a share `rate` exceeds, from distances of so many parts."""
-    begin = float(np.quantile(distances, TAIL))
-    tail = distances[distances > begin] - begin
-    scale = (tail.sum() + TAIL_WEIGHT * tail_scale) / (len(tail) + TAIL_WEIGHT)
-    beyond = scale * max(math.log((1 - TAIL) / rate), 0.0) * (1 + FEW_PARTS / parts)
-    return max(begin + min(float(beyond), max_tail), min_limit)
+def _split_parts(parts: Sequence[str]) -> tuple[Sequence[str], NDArray[np.intp], NDArray[np.int64]]:
+    """Returns the names of the parts, and the index of its part and the fold of each photograph."""
+    names, of_part = np.unique(parts, return_inverse=True)
+    folds = np.random.default_rng(0).permutation(len(names))[of_part] % min(FOLDS, len(names))
+    return names.tolist(), of_part, folds
 
 
-def _describe(name: str, values: NDArray[np.float64], limit: float = 0.0) -> MeasureLimit:
-    centre = values.mean(axis=0)
-    directions = _principal_directions(values - centre)
-    values_along = (values - centre) @ directions
-    count, size = values_along.shape
-    covariance = np.cov(values_along, rowvar=False, ddof=min(count - 1, 1)).reshape(size, size)
-    own = SHRINKAGE * size / (count + SHRINKAGE * size) if name != LAYOUT else size / (count + size)
+def _choose_limit(name: str, values: Array, parts: Sequence[str], blur: BlurChanges | None) -> MeasureLimit:
+    widened = 1 + FEW_PARTS / len(set(parts))
+    if len(set(parts)) < MIN_PARTS:
+        parts = [str(number) for number in range(len(values))]
+    names, of_part, folds = _split_parts(parts)
+    weights = 1 / np.bincount(of_part)[of_part] / len(names)
     spread = MIN_SPREADS.get(name, MIN_SPREAD)
-    mixed = (1 - own) * covariance + own * np.diag(np.diagonal(covariance)) + spread**2 * np.eye(size)
-    scale = directions @ np.linalg.cholesky(np.linalg.inv(mixed))
-    chosen = [centre] if name in COMPARED_WITH_MEAN else pick_evenly(list(values), MAX_REFERENCES)
+    slight = blur.slight[name] if blur is not None and name in BLURRED else np.zeros(values.shape[1])
+    squares, blurred = np.zeros(len(values)), np.zeros(len(values))
+    for fold in set(folds.tolist()):
+        held, others = folds == fold, folds != fold
+        centre, scale = _describe(values[others], weights[others], len(set(of_part[others].tolist())), spread)
+        squares[held] = np.mean(((values[held] - centre) @ scale) ** 2, axis=1)
+        blurred[held] = (values[held] - centre) @ _discriminant(scale, slight)
+    centre, scale = _describe(values, weights, len(names), spread)
+    # Training photographs that are very alike must not give limits below the smallest spread.
+    distance, usual_blur = (max(math.sqrt(float(weights @ each)), 1.0) for each in (squares, blurred**2))
+    directions = {}
+    if slight.any():
+        directions["blur"] = encode_numbers(_discriminant(scale, slight) / (LIMIT * widened * usual_blur))
+    if blur is not None and name == SURFACE:
+        change = blur.strong[name]
+        size = max(float(change @ change), len(change) * spread**2)
+        directions["defocus"] = encode_numbers(change / (DEFOCUS_SHARE * size))
+    limit = LIMITS.get(name, LIMIT) * widened * distance
     return MeasureLimit(
         lowest=tuple(values.min(axis=0).tolist()),
         highest=tuple(values.max(axis=0).tolist()),
         centre=tuple(centre.tolist()),
-        scale=encode_numbers(scale),
-        references=encode_numbers((np.stack(chosen) - centre) @ scale),
-        limit=limit,
+        scale=encode_numbers(scale / limit),
+        refused=REFUSED.get(name),
+        **directions,
     )
 
 
-def _principal_directions(differences: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns directions [P, Q] in which differences [N, P] are compared: the elements if they are few."""
-    size = differences.shape[1]
-    if size <= MAX_DIRECTIONS:
-        return np.eye(size)
-    return np.linalg.svd(differences, full_matrices=False)[2][:MAX_DIRECTIONS].T
+def _describe(values: Array, weights: Array, parts: int, spread: float) -> tuple[Array, Array]:
+    """Returns mean [P] and the matrix [P, P] that converts a difference to units of the spread of parts.
+
+    The covariance is shrunk to a multiple of the identity (OAS, Chen et al. 2010) for the number of parts.
+    """
+    weights = weights / weights.sum()
+    centre = weights @ values
+    difference, size = values - centre, values.shape[1]
+    covariance = (difference * weights[:, None]).T @ difference * parts / (parts - 1)
+    mean, square = float(np.trace(covariance)) / size, float(np.mean(covariance**2))
+    excess = (parts + 1) * (square - mean**2 / size)
+    share = min((square + mean**2) / excess, 1.0) if excess > 0 else 1.0
+    shrunk = (1 - share) * covariance + (share * mean + spread**2) * np.eye(size)
+    return centre, np.linalg.cholesky(np.linalg.inv(shrunk))
+
+
+def _discriminant(scale: Array, change: Vector) -> Array:
+    """Returns the direction [P] that separates changed photographs best, in units of the spread along it."""
+    scaled = change @ scale
+    direction: Array = scale @ scaled / max(float(np.linalg.norm(scaled)), 1e-9)
+    return direction

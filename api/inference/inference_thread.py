@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from api.inference.watchdog import Step, Watchdog
-from segdec.config import ModelConfig, Thresholds
+from segdec.config import ModelConfig
 from segdec.engines import Logits
 from segdec.inference.batching import PredictionSteps
 
@@ -29,7 +29,7 @@ class ImagePredictor(PredictionSteps, Protocol):
     @property
     def config(self) -> ModelConfig: ...
 
-    def with_thresholds(self, thresholds: Thresholds) -> Self: ...
+    def with_config(self, config: ModelConfig) -> Self: ...
 
 
 @dataclass(frozen=True)

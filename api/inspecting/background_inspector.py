@@ -62,7 +62,8 @@ class BackgroundInspector:
     """Inspects one photograph at a time. Its results are not counted, recorded or sent anywhere.
 
     Args:
-        settings: Limits of photographs, and whether those unlike the training are refused.
+        settings: Limits of photographs, and whether those that certainly show something else than the
+            training are refused.
         queue: Counts the inspections in progress.
         memory: Of all photographs.
         inference_thread: Runs the models; inspections that arrive meanwhile go first.
@@ -107,9 +108,8 @@ class BackgroundInspector:
 
     async def _inspect(self, model: ServedModel, photograph: EncodedPhotograph) -> BackgroundResult:
         async with self._prepared(model, photograph) as prepared:
-            unlike = prepared.comparison.reason
-            if unlike is not None and self._is_refused:
-                return BackgroundResult(None, unlike, prepared.measured)
+            if self._is_refused(prepared.comparison):
+                return BackgroundResult(None, prepared.comparison.reason, prepared.measured)
             infer = partial(model.predictor.infer, prepared.image[np.newaxis])
             logits = await self._inference_thread.call(infer, when_idle=True)
             return await asyncio.to_thread(self._interpret, model.predictor, prepared, logits)
@@ -130,9 +130,8 @@ class BackgroundInspector:
             for cost in reserved:
                 self._memory.release(cost)
 
-    @property
-    def _is_refused(self) -> bool:
-        return self._settings.unlike_training == "reject"
+    def _is_refused(self, comparison: PhotographComparison) -> bool:
+        return comparison.refused and self._settings.unlike_training == "reject"
 
     def _reserve(
         self, model: ServedModel, name: str, reserved: list[PhotographCost], height: int, width: int
@@ -154,10 +153,10 @@ class BackgroundInspector:
         return _Prepared(size, image, comparison.measured or measure_photograph(image), comparison)
 
     def _interpret(self, predictor: ImagePredictor, prepared: _Prepared, logits: Logits) -> BackgroundResult:
-        config, comparison = predictor.config, prepared.comparison
-        surface = compare_surface(config, logits.surface_of(0), comparison.measured)
-        unlike = comparison.reason or surface.reason
-        if unlike is not None and self._is_refused:
-            return BackgroundResult(None, unlike, prepared.measured)
-        prediction = predictor.interpret(logits, 0, prepared.size, threshold=config.thresholds.score)
-        return BackgroundResult(prediction, unlike, prepared.measured)
+        config = predictor.config
+        comparison = compare_surface(config, logits.surface_of(0), prepared.comparison)
+        if self._is_refused(comparison):
+            return BackgroundResult(None, comparison.reason, prepared.measured)
+        threshold = config.thresholds.score
+        prediction = predictor.interpret(logits, 0, prepared.size, unlike=False, threshold=threshold)
+        return BackgroundResult(prediction, comparison.reason, prepared.measured)

@@ -170,8 +170,8 @@ def _encode(
         prediction.label, asked.model.config.classes[0], prediction.score, prediction.threshold
     )
     engine = getattr(asked.model.predictor, "engine_name", "")
-    distances = inspected.inferred.facts.distances
-    inspection = make_inspection(prediction, answer, picture, subject, draw, engine, distances)
+    comparison = inspected.inferred.facts.comparison
+    inspection = make_inspection(prediction, answer, picture, subject, draw, engine, comparison)
     return _Inspected(answer, file, inspection)
 
 

@@ -23,11 +23,10 @@ from api.inspecting.request_group import RequestGroup
 from api.inspecting.settings import InspectionSettings
 from api.metrics import Metrics
 from api.models.registry import ServedModel
-from segdec.artifact import compare_photograph, compare_surface
+from segdec.artifact import PhotographComparison, compare_photograph, compare_surface
 from segdec.errors import ImageError, SegdecError
 from segdec.images import PIXELS, Photograph
 from segdec.inference.postprocessing import Prediction
-from segdec.photograph_check import Vector
 from segdec.schemas import ImageFacts, ModelIdentity
 
 T = TypeVar("T")
@@ -43,20 +42,21 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PhotographFacts:
-    """Facts about a decoded photograph; times in milliseconds. `distances` and `measured`: as in
-    `segdec.artifact.PhotographComparison`.
+    """Facts about a decoded photograph, and how it compares with those of the training; times in
+    milliseconds.
     """
 
     image: ImageFacts
     warnings: tuple[str, ...]
-    distances: Mapping[str, float]
-    measured: Mapping[str, Vector]
+    comparison: PhotographComparison
     queue_ms: float
     decode_ms: float
 
 
 class UnlikeTrainingError(ImageError):
-    """A photograph that is unlike those of the training; `image` and `distances` as in `PhotographFacts`."""
+    """A photograph that certainly shows something else than those of the training; `distances` are its
+    `PhotographComparison.distances`.
+    """
 
     def __init__(self, error: ImageError, image: ImageFacts, distances: Mapping[str, float]) -> None:
         super().__init__(str(error), code=error.code)
@@ -157,7 +157,8 @@ class Inspection:
         Raises:
             RequestError: 413 if it is too large, 503 if the queue or the memory is full, 504 at the deadline.
             ImageError: If it cannot be decoded.
-            UnlikeTrainingError: If it is unlike those of the training, and they are rejected.
+            UnlikeTrainingError: If it certainly shows something else than those of the training, and such
+                photographs are rejected.
         """
         async with deadline_timeout(self._deadline):
             self._inspector.queue.__enter__()
@@ -170,14 +171,19 @@ class Inspection:
 
     def _compare_surface(self, facts: PhotographFacts, result: InferenceResult) -> PhotographFacts:
         """Adds what the network found unlike the photographs of the training; takes microseconds."""
-        comparison = compare_surface(self._model.config, result.logits.surface_of(result.row), facts.measured)
-        self._inspector.metrics.observe_distances(self._model.identity, comparison.distances)
-        distances = {**facts.distances, **comparison.distances}
+        surface, before = result.logits.surface_of(result.row), facts.comparison
+        comparison = compare_surface(self._model.config, surface, before)
+        new = {name: each for name, each in comparison.distances.items() if name not in before.distances}
+        self._inspector.metrics.observe_distances(self._model.identity, new)
+        warnings = *facts.warnings, *self._check(comparison, facts.image)
+        return replace(facts, warnings=warnings, comparison=comparison)
+
+    def _check(self, comparison: PhotographComparison, image: ImageFacts) -> tuple[str, ...]:
+        """Returns its warnings, or raises an `UnlikeTrainingError`."""
         try:
-            differences = comparison.check(self._inspector.settings.unlike_training)
+            return comparison.check(self._inspector.settings.unlike_training)
         except ImageError as error:
-            raise UnlikeTrainingError(error, facts.image, distances) from error
-        return replace(facts, warnings=(*facts.warnings, *differences), distances=distances)
+            raise UnlikeTrainingError(error, image, comparison.distances) from error
 
     async def encode(
         self,
@@ -262,15 +268,9 @@ class Inspection:
             format=photograph.format,
             integrity=photograph.integrity,
         )
-        try:
-            differences = comparison.check(self._inspector.settings.unlike_training)
-        except ImageError as error:
-            raise UnlikeTrainingError(error, image, comparison.distances) from error
+        self._check(comparison, image)
         queue_ms = (started - submitted) * 1000
-        warnings = *photograph.warnings, *differences
-        facts = PhotographFacts(
-            image, warnings, comparison.distances, comparison.measured, queue_ms, _ms_since(started)
-        )
+        facts = PhotographFacts(image, photograph.warnings, comparison, queue_ms, _ms_since(started))
         return facts, prepared
 
     def _read(self, source: Source) -> Photograph:
@@ -299,7 +299,11 @@ class Inspection:
         started = time.perf_counter()
         result, image = inferred.result, inferred.facts.image
         prediction = self._model.predictor.interpret(
-            result.logits, result.row, (image.height, image.width), threshold=threshold
+            result.logits,
+            result.row,
+            (image.height, image.width),
+            unlike=inferred.facts.comparison.reason is not None,
+            threshold=threshold,
         )
         inspected = InspectedPhotograph(self._model.identity, inferred, prediction, started)
         return inspected, make_answer(inspected)

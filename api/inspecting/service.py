@@ -9,6 +9,7 @@ from typing import Literal
 from api.errors import RequestError, service_unavailable
 from api.http.admission import AdmissionLimit
 from api.http.body_receiver import BodyReceiver
+from api.http.middleware.access import caller_name
 from api.inference.inference_thread import ImagePredictor, InferenceThread
 from api.inference.memory_budget import MIN_RELEASE_BYTES, MemoryBudget
 from api.inference.watchdog import Watchdog
@@ -20,17 +21,17 @@ from api.inspecting.settings import InspectionSettings
 from api.inspecting.shadow.shadow_metrics import ShadowMetrics
 from api.inspecting.shadow.shadowing import Shadowing
 from api.metrics import Metrics
-from api.models.aliases import CANDIDATE, AliasChange
+from api.models.aliases import CANDIDATE
 from api.models.file_update import FileUpdate
-from api.models.loader import LoadTimes, ModelLoader, warm_up
+from api.models.loader import LoadTimes, ModelChange, ModelLoader, warm_up
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.reload_log import log_reload
-from api.models.thresholds import ThresholdChange
 from api.record.audit import AuditEntry
 from api.record.recording import Recording
 from api.record.settings import RecordSettings
 from segdec.artifact import STABLE
 from segdec.errors import ArtifactError
+from segdec.runtime.identifiers import REVIEW
 from segdec.schemas import ModelDetail, ModelIdentity, ReloadAnswer
 
 State = Literal["not_ready", "ready", "draining"]
@@ -213,7 +214,7 @@ class InspectionService:
     def publish_models(self) -> None:
         """Sets the served models in the metrics, and starts their counters."""
         for model in self.models.all():
-            self.metrics.initialize_labels(model.identity, model.config.labels)
+            self.metrics.initialize_labels(model.identity, (*model.config.classes, REVIEW))
             if CANDIDATE in model.aliases:
                 self.shadowing.metrics.initialize(model.identity)
         self.metrics.set_models([(model.identity, model.aliases) for model in self.models.all()])
@@ -229,15 +230,16 @@ class InspectionService:
         )
 
     async def change_model(
-        self, name: str, change: AliasChange | ThresholdChange, requested_by: Mapping[str, str]
+        self, name: str, change: ModelChange, requested_by: Mapping[str, str]
     ) -> ReloadAnswer:
-        """Changes aliases or thresholds of the model `name` on disk, serves it so, and logs it.
+        """Changes aliases, thresholds or confirmed photographs of the model `name` on disk, serves it so, and
+        logs it.
 
         Raises:
             RequestError: As `ModelLoader.change`; 503 while the service starts or stops, or if the audit
                 entry is required and cannot be written.
         """
-        who = requested_by.get("user") or requested_by.get("key", "")
+        who = caller_name(requested_by)
 
         async def write(update: FileUpdate) -> None:
             before, after = update.states

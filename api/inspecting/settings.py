@@ -27,8 +27,9 @@ class InspectionSettings(RecordSettings, ModelSettings):
     """accept WebP files; they are rejected otherwise, because their damage is not detected: a file that is
     half zeros may be answered as good"""
     unlike_training: UnlikeAction = "reject"
-    """whether a photograph that is unlike those of the training (black, out of focus, another product) is
-    rejected or inspected with a warning; a model without limits accepts any photograph"""
+    """whether a photograph that certainly shows something else than those of the training (black, out of
+    focus, another product) is rejected, or inspected with a warning as one that is only unlike them; with the
+    warning it is for review instead of good; a model without limits accepts any photograph"""
     max_batch_files: PositiveInt = 64
     """maximum number of photographs in a batch request"""
     queue_size: NonNegativeInt = 32

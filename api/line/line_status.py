@@ -25,6 +25,7 @@ from api.line.score_drift import DRIFT_HOURS, HourScores, find_drift
 from api.line.shared_answers import SharedAnswers
 from api.line.silent_stations import StationActivity, find_silent
 from api.line.training_distance import TrainingDistances
+from api.line.unlike_photographs import FindLimits, find_unlike
 from api.record.events import verdict_of
 from api.record.filters import start_of_hour
 from api.record.record import Record
@@ -49,10 +50,11 @@ SHOWN = ("inspected_at", "station", "part_id", "label", "score", "threshold")
 
 
 class LineMonitor:
-    """Answers requests of the line screen from the record; `plan` can be replaced."""
+    """Answers requests of the line screen from the record; `plan` and `find_limits` can be replaced."""
 
     def __init__(self, record: Record, plan: ShiftPlan) -> None:
         self._record, self.plan, self._distances = record, plan, TrainingDistances()
+        self.find_limits: FindLimits = lambda _: None
         self._answers = SharedAnswers(self._answer, lambda: record.changes)
 
     async def answer(self, station: str | None) -> bytes:
@@ -107,6 +109,8 @@ class LineMonitor:
         defects = line_queries.last_defects(connection, week, station, OTHERS, MAX_DEFECTS)
         shift, day = self.plan.shift_at(now), self.plan.day_at(now)
         scores = _scores(sums, last)
+        training = self._distances.read(connection, newest, station, now)
+        recent = self._distances.recent(station)
         return LineStatus(
             at=now,
             zone=self.plan.zone.key,
@@ -118,7 +122,8 @@ class LineMonitor:
             day=self._count(connection, station, day, unwritten),
             chart=_chart(_hours(sums), scores, hour),
             drift=_drift(scores, hour),
-            training=self._distances.read(connection, newest, station, now),
+            training=training,
+            unlike=list(find_unlike(connection, recent, self.find_limits)),
             defects=[_line_inspection(row) for row in defects],
             quiet=_quiet(days, station, now),
             unavailable=None,

@@ -90,7 +90,19 @@ class TrainingDistance(AnswerPart):
     model: str
     version: str
     measures: list[MeasureDistance] = Field(description="the highest first")
-    near_limit: bool = Field(description="whether the highest is at least half of its limit")
+    near_limit: bool = Field(description="whether the highest is at least 0.7 of its limit")
+
+
+class UnlikePhotographs(AnswerPart):
+    """Photographs of a station that were inspected although they are unlike those of the training."""
+
+    station: str
+    model: str
+    version: str
+    photographs: int = Field(description="number of the last photographs that were looked at")
+    unlike: int = Field(description="number of those that are unlike the training by the present limits")
+    reason: str = Field(description="the most frequent warning")
+    records: list[int] = Field(description="record ids of the newest ones, at most 50")
 
 
 class QuietStation(AnswerPart):
@@ -118,6 +130,9 @@ class LineStatus(AnswerPart):
     drift: ScoreDrift | None = Field(description="null: too few inspections")
     training: list[TrainingDistance] = Field(
         [], description="of each station, the highest first; without those with too few photographs"
+    )
+    unlike: list[UnlikePhotographs] = Field(
+        [], description="of each station where at least 5 and 10 % of the last 100 are unlike the training"
     )
     defects: list[LineInspection] = Field(description="the last ones of the last week, newest first")
     quiet: list[QuietStation]

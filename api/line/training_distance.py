@@ -10,11 +10,14 @@ from sqlalchemy import Connection, RowMapping, Select, func, select
 
 from api.line.schemas import MeasureDistance, TrainingDistance
 from api.record.tables import hours, inspections
+from segdec.photograph_check import Vector, decode_measures
+from segdec.schemas import ModelIdentity
 
 PHOTOGRAPHS, MIN_PHOTOGRAPHS = 100, 20
 """Photographs of a median, and the fewest."""
-NEAR_LIMIT = 0.5
-"""Median, as a multiple of the limit, that is reported: single photographs are beyond the limit already."""
+NEAR_LIMIT = 0.7
+"""Median, as a multiple of the limit, that is reported: single photographs are beyond the limit already. That
+of usual photographs is at most 0.54 on the data sets of `benchmarks.unlike_training`."""
 
 REFRESH_INTERVAL = timedelta(seconds=10)
 """Minimum time between two reads of a station: screens ask every second."""
@@ -23,14 +26,28 @@ Medians = Mapping[str, float]
 ModelVersion = tuple[str, str]
 
 
+class RecentPhotographs(NamedTuple):
+    """The last photographs of a station that its model inspected or refused.
+
+    Attributes:
+        unlike: Record id → measures beyond their limits, of those with the warning; the newest first.
+    """
+
+    station: str
+    model: ModelIdentity
+    total: int
+    unlike: Mapping[int, Mapping[str, Vector]]
+
+
 class _Known(NamedTuple):
     """What is known about a station. `start` is None until the model has inspected enough photographs."""
 
     newest_id: int
     read_at: datetime
     distance: TrainingDistance | None
-    model: ModelVersion | None
+    model: ModelVersion
     start: Medians | None
+    recent: RecentPhotographs
 
 
 class TrainingDistances:
@@ -56,6 +73,10 @@ class TrainingDistances:
         distances = [distance for distance in asked if distance is not None]
         return sorted(distances, key=lambda distance: -distance.measures[0].now)
 
+    def recent(self, station: str | None) -> list[RecentPhotographs]:
+        """Returns the last photographs of a station (None = of all), as `read` has found them."""
+        return [each.recent for name, each in self._stations.items() if station in (None, name)]
+
 
 def _is_outdated(known: _Known, newest_id: int, now: datetime) -> bool:
     return known.newest_id != newest_id and abs(now - known.read_at) >= REFRESH_INTERVAL
@@ -68,9 +89,10 @@ def _read_station(
     newest_first = _select(station).order_by(inspections.c.id.desc()).limit(PHOTOGRAPHS)
     rows = connection.execute(newest_first).mappings().all()
     model = (rows[0]["model"], rows[0]["version"])
+    recent = _recent(station, rows)
     last = _medians([row for row in rows if (row["model"], row["version"]) == model])
     if last is None:
-        return _Known(newest_id, now, None, model, None)
+        return _Known(newest_id, now, None, model, None, recent)
     start = before.start if before is not None and before.model == model else None
     first = start
     if first is None:
@@ -84,7 +106,19 @@ def _read_station(
     near = measures[0].now >= NEAR_LIMIT
     named = {"station": station, "model": model[0], "version": model[1]}
     distance = TrainingDistance(**named, measures=measures, near_limit=near)
-    return _Known(newest_id, now, distance, model, start)
+    return _Known(newest_id, now, distance, model, start, recent)
+
+
+def _recent(station: str, rows: Sequence[RowMapping]) -> RecentPhotographs:
+    """Returns those of the newest row's model."""
+    model = _identity(rows[0])
+    own = [row for row in rows if _identity(row) == model]
+    unlike = {row["id"]: decode_measures(json.loads(row["unlike"])) for row in own if row["unlike"]}
+    return RecentPhotographs(station, model, len(own), unlike)
+
+
+def _identity(row: RowMapping) -> ModelIdentity:
+    return ModelIdentity(name=row["model"], version=row["version"], sha256=row["manifest_sha256"])
 
 
 def _read_first(connection: Connection, station: str, model: ModelVersion) -> Sequence[RowMapping]:
@@ -96,9 +130,10 @@ def _read_first(connection: Connection, station: str, model: ModelVersion) -> Se
     return connection.execute(first).mappings().all()
 
 
-def _select(station: str) -> Select[tuple[str, str, str | None]]:
+def _select(station: str) -> Select[tuple[int, str, str, str | None, str | None, str | None]]:
     table = inspections.c
-    return select(table.model, table.version, table.distances).where(table.station == station)
+    columns = table.id, table.model, table.version, table.manifest_sha256, table.distances, table.unlike
+    return select(*columns).where(table.station == station)
 
 
 def _medians(rows: Sequence[RowMapping]) -> Medians | None:

@@ -17,6 +17,7 @@ from api.inference.inference_thread import ImagePredictor, InferenceThread
 from api.inference.memory_budget import MemoryBudget
 from api.inference.network_cost import NetworkCost, measure_cost
 from api.models.aliases import PREVIOUS, AliasChange
+from api.models.confirmations import ConfirmationChange, find_confirmations
 from api.models.file_update import FileUpdate
 from api.models.registry import ModelRegistry, ServedModel, Versions
 from api.models.settings import ModelSettings
@@ -29,6 +30,7 @@ from segdec.export.self_test import run_self_test
 from segdec.predictor import Predictor
 from segdec.schemas import ModelIdentity, ReloadAnswer, ReloadTiming
 
+ModelChange = AliasChange | ThresholdChange | ConfirmationChange
 Write = Callable[[FileUpdate], Awaitable[None]]
 """Writes a file beside the versions of a model, or raises a RequestError."""
 Prepare = Callable[[], tuple[StoredModel, FileUpdate]]
@@ -104,8 +106,9 @@ class ModelLoader:
             self.registry.default = name
         return answer
 
-    async def change(self, name: str, change: AliasChange | ThresholdChange, write: Write) -> ReloadAnswer:
-        """Changes the aliases of the model `name`, or the thresholds of a served version.
+    async def change(self, name: str, change: ModelChange, write: Write) -> ReloadAnswer:
+        """Changes the aliases of the model `name`, or the thresholds or confirmed photographs of a served
+        version.
 
         Versions that get an alias are loaded and tested before `write` writes the file: so the versions on
         disk always work, even if the service is killed in between. Requests that have started keep their
@@ -113,7 +116,7 @@ class ModelLoader:
 
         Raises:
             RequestError: As `reload`, `write` and the methods of `ModelFolder`: then nothing changes; 404 if
-                the version whose thresholds change is not served.
+                the version that changes is not served.
         """
 
         def prepare() -> tuple[StoredModel, FileUpdate]:
@@ -121,7 +124,9 @@ class ModelLoader:
             if isinstance(change, AliasChange):
                 return self.store.change_aliases(name, stable, change)
             model = self.registry.find(name, change.version)
-            return self.store.set_thresholds(model.identity, model.own_thresholds, stable, change)
+            if isinstance(change, ThresholdChange):
+                return self.store.set_thresholds(model.identity, model.own_thresholds, stable, change)
+            return self.store.change_confirmations(model.identity, stable, change)
 
         return await self._swap(name, partial(self._load_changed, prepare=prepare, write=write))
 
@@ -210,7 +215,7 @@ class ModelLoader:
                 for alias in aliases:
                     _warn_unserved(name, alias, _reason(error))
             else:
-                served[version] = _with_thresholds(replace(model, aliases=aliases), stored)
+                served[version] = _with_changes(replace(model, aliases=aliases), stored)
         return served
 
     def _remove(self, name: str) -> None:
@@ -307,14 +312,21 @@ def _warn_unserved(name: str, alias: str, reason: str) -> None:
     logger.warning("%s: the alias '%s' is not served: %s", name, alias, reason)
 
 
-def _with_thresholds(model: ServedModel, stored: StoredModel) -> ServedModel:
-    """Returns the model with the thresholds that were set for it, if there are any."""
-    override = find_override(stored.thresholds, model.identity)
-    if override is None and model.identity.version in stored.thresholds:
-        logger.warning(
-            "%s %s: uses the thresholds of its manifest, because others were set for another model of this "
-            "version",
-            model.identity.name,
-            model.identity.version,
-        )
-    return model.with_thresholds(override)
+def _with_changes(model: ServedModel, stored: StoredModel) -> ServedModel:
+    """Returns the model with the thresholds and confirmed photographs that were set for it."""
+    identity = model.identity
+    thresholds = find_override(stored.thresholds, identity)
+    confirmed = find_confirmations(stored.confirmed, identity)
+    for found, given, what in (
+        (thresholds, stored.thresholds, "thresholds"),
+        (confirmed, stored.confirmed, "confirmed photographs"),
+    ):
+        if found is None and identity.version in given:
+            logger.warning(
+                "%s %s: uses the values of its manifest, because the %s were set for another model of this "
+                "version",
+                identity.name,
+                identity.version,
+                what,
+            )
+    return model.with_changes(thresholds, confirmed)

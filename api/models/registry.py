@@ -11,9 +11,11 @@ from api.inference.inference_thread import ImagePredictor
 from api.inference.memory_budget import LargestPhotograph
 from api.inference.network_cost import NetworkCost
 from api.models.aliases import CANDIDATE
+from api.models.confirmations import Confirmations
 from api.models.thresholds import ThresholdOverride
-from segdec.artifact import STABLE
+from segdec.artifact import STABLE, Manifest
 from segdec.config import ModelConfig, Thresholds
+from segdec.photograph_check import PhotographLimits
 from segdec.schemas import ModelDetail, ModelIdentity, ThresholdsInUse
 
 
@@ -38,9 +40,12 @@ class Usage:
 class ServedModel:
     """A version of a model that answers requests.
 
-    `manifest_thresholds` are those of its manifest if others are in use, else None. `folder` is that of the
-    artifact; None for a model in memory. `signed_by` is the trusted key that signed it; None if no
-    signature is required.
+    Attributes:
+        own_config: The configuration of the model itself, if it was changed; else None.
+        thresholds: Replace those of its manifest; None: they do not.
+        confirmed: Widen the limits of its manifest; None: nothing is confirmed.
+        folder: That of the artifact; None for a model in memory.
+        signed_by: The trusted key that signed it; None if no signature is required.
     """
 
     identity: ModelIdentity
@@ -48,7 +53,9 @@ class ServedModel:
     predictor: ImagePredictor
     cost: NetworkCost = field(default_factory=NetworkCost)
     usage: Usage = field(default_factory=Usage, repr=False)
-    manifest_thresholds: Thresholds | None = None
+    own_config: ModelConfig | None = None
+    thresholds: ThresholdOverride | None = None
+    confirmed: Confirmations | None = None
     folder: Path | None = None
     signed_by: str | None = None
 
@@ -60,30 +67,42 @@ class ServedModel:
     @property
     def own_thresholds(self) -> Thresholds:
         """The thresholds of the model itself."""
-        return self.manifest_thresholds or self.config.thresholds
+        return (self.own_config or self.config).thresholds
 
-    def with_thresholds(self, override: ThresholdOverride | None) -> "ServedModel":
-        """Returns this version with other thresholds, or with its own ones: the same network and usage."""
-        own = self.own_thresholds
-        used = own
-        if override is not None:
-            used = own.model_copy(update={"score": override.score, "review": override.review})
-        same = used == self.config.thresholds
-        predictor = self.predictor if same else self.predictor.with_thresholds(used)
-        return replace(self, predictor=predictor, manifest_thresholds=None if override is None else own)
+    def with_changes(
+        self, thresholds: ThresholdOverride | None, confirmed: Confirmations | None
+    ) -> "ServedModel":
+        """Returns this version with other thresholds and limits, or with its own ones: the same network and
+        usage.
+
+        Raises:
+            ArtifactError: If the confirmed photographs do not fit the model.
+        """
+        own = self.own_config or self.config
+        config = own if confirmed is None else confirmed.widen(own)
+        if thresholds is not None:
+            used = {"score": thresholds.score, "review": thresholds.review}
+            config = config.model_copy(update={"thresholds": own.thresholds.model_copy(update=used)})
+        predictor = self.predictor if config == self.config else self.predictor.with_config(config)
+        changed = thresholds is not None or confirmed is not None
+        own_config = own if changed else None
+        return replace(
+            self, predictor=predictor, own_config=own_config, thresholds=thresholds, confirmed=confirmed
+        )
 
     def describe(self, largest: LargestPhotograph) -> ModelDetail:
         """Returns what a list of models tells; `largest` is the largest photograph that it accepts."""
         used = self.config.thresholds
-        manifest = self.config.model_copy(update={"thresholds": self.own_thresholds})
+        manifest = self.own_config or self.config
         return ModelDetail(
             **self.identity.model_dump(),
             aliases=list(self.aliases),
             signed_by=self.signed_by,
             manifest=manifest.model_dump(mode="json"),
             thresholds=ThresholdsInUse(
-                score=used.score, review=used.review, of_model=self.manifest_thresholds is None
+                score=used.score, review=used.review, of_model=self.thresholds is None
             ),
+            confirmed=None if self.confirmed is None else self.confirmed.describe(),
             max_pixels=largest.pixels,
             limited_by=largest.limited_by,
         )
@@ -142,6 +161,16 @@ class ModelRegistry:
             )
             raise RequestError(404, "version_not_found", detail)
         return model
+
+    def find_limits(self, identity: ModelIdentity) -> PhotographLimits | None:
+        """Returns the limits by which a stable version decides now whether a photograph is like those of the
+        training; None if it has none, or is not stable.
+        """
+        model = self.versions(identity.name).get(identity.version)
+        if model is None or model.identity != identity or STABLE not in model.aliases:
+            return None
+        trained = model.config.training_photographs if isinstance(model.config, Manifest) else None
+        return None if trained is None else trained.limits
 
     def candidate(self, name: str) -> ServedModel | None:
         """Returns the candidate of the model `name`; None if it has none."""

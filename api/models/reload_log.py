@@ -25,14 +25,12 @@ async def log_reload(
     """
     started = time.perf_counter()
     facts: dict[str, object] = {"model": name, "before": _served(registry, name)}
-    aliases = _aliases(registry, name)
+    before = _states(registry, name)
     level, failure = logging.INFO, None
     try:
         done = await reloading
         facts |= {f"{step}_ms": ms for step, ms in done.timing_ms.model_dump().items()}
-        facts["result"] = _result(
-            done, aliases == _aliases(registry, name), facts["before"] == _served(registry, name)
-        )
+        facts["result"] = _result(done, before, _states(registry, name))
         return done
     except BaseException as error:
         level, failure = _severity(error)
@@ -47,32 +45,37 @@ async def log_reload(
 
 
 def _served(registry: ModelRegistry, name: str) -> str:
-    """Returns the served versions with aliases and set thresholds: `1 (stable), 2 (canary, score 0.4)`."""
+    """Returns the served versions with aliases and what was changed: `1 (stable), 2 (canary, score 0.4)`."""
     versions = sorted(registry.versions(name).items())
     return ", ".join(
-        f"{version} ({', '.join([*model.aliases, *_set_thresholds(model)])})" for version, model in versions
+        f"{version} ({', '.join([*model.aliases, *_changes(model)])})" for version, model in versions
     )
 
 
-def _set_thresholds(model: ServedModel) -> list[str]:
-    if model.manifest_thresholds is None:
-        return []
-    used = model.config.thresholds
-    return [f"score {used.score:g}", *([] if used.review is None else [f"review {used.review:g}"])]
+def _changes(model: ServedModel) -> list[str]:
+    shown = []
+    if (given := model.thresholds) is not None:
+        shown = [f"score {given.score:g}", *([] if given.review is None else [f"review {given.review:g}"])]
+    confirmed = 0 if model.confirmed is None else len(model.confirmed.photographs)
+    return [*shown, *([f"{confirmed} confirmed"] if confirmed else [])]
 
 
-def _aliases(registry: ModelRegistry, name: str) -> dict[str, tuple[str, ...]]:
-    return {version: model.aliases for version, model in registry.versions(name).items()}
+def _states(registry: ModelRegistry, name: str) -> dict[str, dict[str, object]]:
+    """Returns what a change can concern, each by version."""
+    versions = registry.versions(name).items()
+    return {
+        "aliases": {version: model.aliases for version, model in versions},
+        "thresholds": {version: model.thresholds for version, model in versions},
+        "limits": {version: model.confirmed for version, model in versions},
+    }
 
 
-def _result(done: ReloadAnswer, same_aliases: bool, same: bool) -> str:
+def _result(done: ReloadAnswer, before: Mapping[str, object], after: Mapping[str, object]) -> str:
     if done.loaded:
         return "loaded"
     if done.removed:
         return "removed"
-    if not same_aliases:
-        return "aliases changed"
-    return "unchanged" if same else "thresholds changed"
+    return next((f"{what} changed" for what in before if before[what] != after[what]), "unchanged")
 
 
 def _severity(error: BaseException) -> tuple[int, BaseException | None]:

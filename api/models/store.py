@@ -2,12 +2,21 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
 from api.errors import RequestError
 from api.models.aliases import AliasChange, Aliases, AliasFileUpdate, find_alias_problems, parse_aliases
+from api.models.confirmations import (
+    CONFIRMATIONS,
+    ByVersion,
+    ConfirmationChange,
+    ConfirmationFileUpdate,
+    Confirmations,
+    find_confirmations,
+    parse_confirmations,
+)
 from api.models.file_update import read_if_exists
 from api.models.settings import ModelSettings
 from api.models.thresholds import THRESHOLDS, Overrides, ThresholdChange, ThresholdFileUpdate, parse_overrides
@@ -26,12 +35,14 @@ class StoredModel:
         aliases: Alias → version.
         unusable: Further aliases, and why their versions cannot be served.
         thresholds: Version → thresholds that replace those of its manifest.
+        confirmed: Version → photographs that widen the limits of its manifest.
     """
 
     versions: Mapping[str, Path]
     aliases: Aliases
     unusable: Mapping[str, str] = field(default_factory=dict)
     thresholds: Overrides = field(default_factory=dict)
+    confirmed: ByVersion = field(default_factory=dict)
 
     def aliases_of(self, version: str) -> tuple[str, ...]:
         """Returns the aliases of a version."""
@@ -93,12 +104,26 @@ class SingleModel:
         )
         raise RequestError(409, "thresholds_fixed", detail)
 
+    def change_confirmations(
+        self,
+        identity: ModelIdentity,
+        stable: str,  # noqa: ARG002
+        change: ConfirmationChange,  # noqa: ARG002
+    ) -> NoReturn:
+        """Raises a RequestError, 409: a single version has no place for confirmed photographs."""
+        detail = (
+            "A single version is served (--model): its limits are those of the model. Put it into "
+            f"FOLDER/{identity.name}/{identity.version} and serve it with --models FOLDER."
+        )
+        raise RequestError(409, "confirmations_fixed", detail)
+
 
 class ModelFolder:
     """A folder of several artifacts, in subfolders NAME/VERSION/, or NAME/ as `fit` writes them.
 
     `NAME/aliases.json` lists the versions to serve with their aliases; without this file the newest version
-    is served as `stable`. `NAME/thresholds.json` has thresholds that replace those of the versions.
+    is served as `stable`. `NAME/thresholds.json` has thresholds that replace those of the versions,
+    `NAME/confirmed.json` photographs that widen their limits.
     """
 
     def __init__(self, folder: Path, *, may_be_empty: bool = False) -> None:
@@ -150,8 +175,8 @@ class ModelFolder:
         is none.
 
         Raises:
-            ArtifactError: If its aliases or thresholds are damaged, or the stable version is missing or
-                invalid.
+            ArtifactError: If its aliases, thresholds or confirmed photographs are damaged, or the stable
+                version is missing or invalid.
         """
         artifacts = self._artifacts_of(name)
         if not artifacts:
@@ -159,7 +184,7 @@ class ModelFolder:
         path = self.folder / name / ALIASES
         content = read_if_exists(path)
         aliases = _newest(artifacts) if content is None else parse_aliases(path, content)
-        return _stored_model(path, artifacts, aliases, self._overrides(name))
+        return self._stored_model(name, artifacts, aliases)
 
     def change_aliases(
         self, name: str, stable: str, change: AliasChange
@@ -183,7 +208,7 @@ class ModelFolder:
                 expected = f"Expected one of: {', '.join(artifacts)}."
                 raise RequestError(404, "version_not_found", f"{detail} {expected}")
         update.check_writable()
-        return _stored_model(path, artifacts, update.after, self._overrides(name)), update
+        return self._stored_model(name, artifacts, update.after), update
 
     def set_thresholds(
         self, identity: ModelIdentity, own: Thresholds, stable: str, change: ThresholdChange
@@ -201,20 +226,72 @@ class ModelFolder:
                 written.
             ArtifactError: As `find`.
         """
+        stored, aliases = self._find_served(identity, stable)
+        path = self.folder / identity.name / THRESHOLDS
+        content = read_if_exists(path)
+        before = parse_overrides(path, content)
+        update = ThresholdFileUpdate(path, content, identity, own, aliases, before, change)
+        update.check_writable()
+        return replace(stored, thresholds=update.after), update
+
+    def change_confirmations(
+        self, identity: ModelIdentity, stable: str, change: ConfirmationChange
+    ) -> tuple[StoredModel, ConfirmationFileUpdate]:
+        """Returns the model with other confirmed photographs of one version, and the update that writes them.
+
+        Arguments and errors as `set_thresholds`; RequestError as `apply` of the change.
+        """
+        stored, aliases = self._find_served(identity, stable)
+        path = self.folder / identity.name / CONFIRMATIONS
+        content = read_if_exists(path)
+        all_before = parse_confirmations(path, content)
+        assert identity.sha256 is not None, "_find_served has checked it"
+        before = find_confirmations(all_before, identity) or Confirmations(sha256=identity.sha256)
+        update = ConfirmationFileUpdate(
+            path, content, identity, aliases, all_before, before, change.apply(before)
+        )
+        update.check_writable()
+        return replace(stored, confirmed=update.after), update
+
+    def _find_served(self, identity: ModelIdentity, stable: str) -> tuple[StoredModel, tuple[str, ...]]:
+        """Returns the model on disk, and the aliases of the served version `identity`.
+
+        Raises:
+            RequestError: 409 if the version on disk is another one or has no alias.
+            ArtifactError: As `find`.
+        """
         name, version = identity.name, identity.version
         artifacts = self._artifacts_of(name)
         if version not in artifacts or manifest_sha256(artifacts[version]) != identity.sha256:
             raise _replaced(identity)
-        aliases_path, _, aliases = self._aliases(name, stable, artifacts)
-        path = self.folder / name / THRESHOLDS
-        content = read_if_exists(path)
-        before = parse_overrides(path, content)
-        own_aliases = tuple(alias for alias, named in aliases.items() if named == version)
-        if not own_aliases:
+        _, _, aliases = self._aliases(name, stable, artifacts)
+        own = tuple(alias for alias, named in aliases.items() if named == version)
+        if not own:
             raise _replaced(identity)
-        update = ThresholdFileUpdate(path, content, identity, own, own_aliases, before, change)
-        update.check_writable()
-        return _stored_model(aliases_path, artifacts, aliases, update.after), update
+        return self._stored_model(name, artifacts, aliases), own
+
+    def _stored_model(self, name: str, artifacts: Mapping[str, Path], aliases: Aliases) -> StoredModel:
+        """Returns the versions that `aliases` name; raises an ArtifactError without the stable one."""
+        path = self.folder / name / ALIASES
+        unusable = find_alias_problems(path, aliases, artifacts)
+        for alias, version in aliases.items():
+            try:
+                if alias not in unusable:
+                    _check_identity(artifacts[version], name, version)
+            except ArtifactError as error:
+                unusable[alias] = str(error)
+        if STABLE in unusable:
+            raise ArtifactError(unusable[STABLE])
+        usable = {alias: version for alias, version in aliases.items() if alias not in unusable}
+        versions = {version: artifacts[version] for version in sorted(set(usable.values()), key=_sort_key)}
+        overrides, confirmed = self.folder / name / THRESHOLDS, self.folder / name / CONFIRMATIONS
+        return StoredModel(
+            versions,
+            usable,
+            unusable,
+            parse_overrides(overrides, read_if_exists(overrides)),
+            parse_confirmations(confirmed, read_if_exists(confirmed)),
+        )
 
     def _aliases(
         self, name: str, stable: str, artifacts: Mapping[str, Path]
@@ -225,10 +302,6 @@ class ModelFolder:
         if content is not None:
             return path, content, parse_aliases(path, content)
         return path, None, {STABLE: stable} if stable in artifacts else _newest(artifacts)
-
-    def _overrides(self, name: str) -> Overrides:
-        path = self.folder / name / THRESHOLDS
-        return parse_overrides(path, read_if_exists(path))
 
     def _artifacts_of(self, name: str) -> dict[str, Path]:
         return _artifacts(self.folder / name) if _is_visible(name) and Path(name).name == name else {}
@@ -261,26 +334,6 @@ def _replaced(identity: ModelIdentity) -> RequestError:
         f"Reload first: POST /v1/admin/models/{identity.name}/reload."
     )
     return RequestError(409, "model_changed", detail)
-
-
-def _stored_model(
-    path: Path, artifacts: Mapping[str, Path], aliases: Aliases, overrides: Overrides
-) -> StoredModel:
-    """Returns the versions that `aliases` of the file `path` name; raises an ArtifactError without the stable
-    one.
-    """
-    unusable = find_alias_problems(path, aliases, artifacts)
-    for alias, version in aliases.items():
-        try:
-            if alias not in unusable:
-                _check_identity(artifacts[version], path.parent.name, version)
-        except ArtifactError as error:
-            unusable[alias] = str(error)
-    if STABLE in unusable:
-        raise ArtifactError(unusable[STABLE])
-    usable = {alias: version for alias, version in aliases.items() if alias not in unusable}
-    versions = {version: artifacts[version] for version in sorted(set(usable.values()), key=_sort_key)}
-    return StoredModel(versions, usable, unusable, overrides)
 
 
 def _newest(artifacts: Mapping[str, Path]) -> dict[str, str]:

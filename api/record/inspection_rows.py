@@ -17,9 +17,11 @@ from api.record.repeats import part_key, request_key
 from api.record.sampling import SamplingDecision
 from api.record.schemas import Refusal
 from api.record.storage.retention_class import RetentionClass
+from segdec.artifact import PhotographComparison
 from segdec.config import ModelConfig
 from segdec.images import encode_png
 from segdec.inference.postprocessing import Prediction
+from segdec.photograph_check import encode_measures
 from segdec.runtime.identifiers import NOT_INSPECTED
 from segdec.schemas import Answer, MaskAnswer, MaskForm
 
@@ -52,7 +54,7 @@ def make_inspection(
     part: PartInfo,
     draw: SamplingDecision,
     engine: str,
-    distances: Mapping[str, float],
+    comparison: PhotographComparison,
 ) -> NewInspection:
     """Builds the rows of an inspection; slow for a large picture or mask, so run it in a thread."""
     mask = encode_mask(prediction, "rle" if prediction.class_mask is None else "class_rle", "input")
@@ -67,8 +69,9 @@ def make_inspection(
         "answer": answer.model_dump_json(exclude={"mask"}),
         "mask": mask.model_dump_json(),
         "heat_map": None if draw.retention_class == RetentionClass.GOOD else encode_heat_map(prediction),
+        "unlike": json.dumps(encode_measures(comparison.beyond_limits)) if comparison.beyond_limits else None,
     }
-    return _make(verdict, answer, picture, part, draw.retention_class, distances)
+    return _make(verdict, answer, picture, part, draw.retention_class, comparison.distances)
 
 
 def encode_heat_map(prediction: Prediction) -> bytes:
@@ -98,7 +101,7 @@ def make_uninspected(
         **dict.fromkeys(("draw", "draw_probability", "draw_reason")),
         "answer": refusal.model_dump_json(),
         "mask": mask.model_dump_json(),
-        "heat_map": None,
+        **dict.fromkeys(("heat_map", "unlike")),
     }
     return _make(verdict, refusal, picture, part, RetentionClass.TO_REVIEW, distances)
 

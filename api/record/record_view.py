@@ -58,6 +58,7 @@ def make_record(row: Row) -> InspectionRecord:
             deleted_by=row["picture_deleted_by"],
         ),
         distances=None if row["distances"] is None else json.loads(row["distances"]),
+        unlike_training=row["unlike"] is not None,
         has_heat_map=row["has_heat_map"],
         review=_review(row),
         **_outcome(row),

@@ -86,6 +86,9 @@ class InspectionRecord(AnswerPart):
         None,
         description="of each measure to the training photographs, as a multiple of its limit; null: unknown",
     )
+    unlike_training: bool = Field(
+        False, description="inspected with this warning, so that it can be confirmed as usual"
+    )
     draw: Draw | None = Field(description="null: not inspected")
     has_heat_map: bool = Field(description="whether the mask scores are stored")
     review: Review | None

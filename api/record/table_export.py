@@ -54,7 +54,7 @@ SCHEMA = pa.schema(
 )
 """`metadata` and `distances` are JSON. Masks and regions are omitted."""
 
-UNUSED = ("answer", "mask", "reviewed_mask", "heat_map")
+UNUSED = ("answer", "mask", "reviewed_mask", "heat_map", "unlike")
 COLUMNS = [column for column in inspections.c if column.name not in UNUSED]
 WRITERS: dict[TableFormat, Any] = {"csv": pyarrow.csv.CSVWriter, "parquet": pyarrow.parquet.ParquetWriter}
 

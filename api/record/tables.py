@@ -82,6 +82,7 @@ inspections = Table(
     Column("reviewed_mask", Text, doc="JSON: run lengths of the corrected mask"),
     Column("distances", Text, doc="JSON: of each measure to the training, as a multiple of its limit"),
     Column("highest_distance", Double, doc="of `distances`"),
+    Column("unlike", Text, doc="JSON: base64 of the measures beyond their limits; null: none, or no verdict"),
     Column("heat_map", LargeBinary, doc="PNG of the mask scores; deleted with the picture"),
     Index("inspections_by_station", "station", "id"),
     Index("inspections_by_label", "label", "id", "reviewed_label"),

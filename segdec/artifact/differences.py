@@ -12,17 +12,25 @@ from segdec.artifact.training_photographs import TrainingPhotographs
 from segdec.config import InputConfig, ModelConfig
 from segdec.errors import ImageError
 from segdec.images import PIXELS, Photograph
-from segdec.photograph_check import SURFACE, Vector, measure_photograph
-from segdec.photograph_reasons import OTHER_PART, PROPORTIONS, SIZE, find_reason
+from segdec.photograph_check import (
+    PROPORTIONS,
+    SURFACE,
+    PhotographLimits,
+    Vector,
+    measure_photograph,
+    measure_proportions,
+)
+from segdec.photograph_reasons import OTHER_PART, OTHER_SIZE, find_reason, is_refused
 
 TOLERANCE = 0.1
-"""Relative difference of size or aspect ratio that needs no warning."""
+"""Relative difference of size or aspect ratio that needs no warning. Photographs that are not scaled are
+refused if their size differs by twice that."""
 
 UNLIKE_TRAINING = "unlike_training"
 """Code of the error, and beginning of the warning."""
 
 UnlikeAction = Literal["reject", "warn"]
-"""What happens to a photograph that is unlike those of the training."""
+"""What happens to a photograph that certainly shows something else than those of the training."""
 
 
 @dataclass(frozen=True)
@@ -32,25 +40,34 @@ class PhotographComparison:
     Attributes:
         reason: How it is unlike them, for example `darker than those of the training`; None if it is like
             them or was not checked.
+        refused: Whether it certainly shows something else.
         distances: Distance of each measure to them as a multiple of its limit; empty if it was not measured.
         measured: These measures.
         warnings: Properties of the file that none of them had.
     """
 
     reason: str | None = None
+    refused: bool = False
     distances: Mapping[str, float] = field(default_factory=dict)
     measured: Mapping[str, Vector] = field(default_factory=dict, compare=False)
     warnings: tuple[str, ...] = ()
 
+    @property
+    def beyond_limits(self) -> dict[str, Vector]:
+        """The measures beyond their limits; empty if the photograph certainly shows something else."""
+        if self.refused:
+            return {}
+        return {name: self.measured[name] for name, distance in self.distances.items() if distance > 1}
+
     def check(self, unlike: UnlikeAction = "reject") -> tuple[str, ...]:
-        """Returns all warnings; `unlike`: whether a photograph that is unlike them is an error or a warning.
+        """Returns all warnings; `unlike`: whether a refused photograph is an error or has a warning.
 
         Raises:
             ImageError: With the code `unlike_training`.
         """
         if self.reason is None:
             return self.warnings
-        if unlike == "reject":
+        if self.refused and unlike == "reject":
             defect = ", or shows a very large defect" if self.reason in OTHER_PART else ""
             raise ImageError(
                 f"The photograph is {self.reason}{defect}. Expected one like those of the training: check "
@@ -93,34 +110,36 @@ def compare_with(
     limits, (height, width) = trained.limits, size
     if limits is None:
         return PhotographComparison()
-    if _is_outside(width / height, *trained.aspects):
-        return PhotographComparison(PROPORTIONS)
-    if config.policy in ("native", "tile") and _has_other_size(trained, height, width):
-        return PhotographComparison(SIZE)
-    measured = measure_photograph(prepared)
-    distances = limits.distances(measured)
-    return PhotographComparison(find_reason(limits, measured, distances), distances, measured)
+    measured = {**measure_photograph(prepared), PROPORTIONS: measure_proportions(height, width)}
+    comparison = _compare_measures(limits, measured)
+    scaled = config.policy not in ("native", "tile")
+    if comparison.refused or scaled or not _has_other_size(trained, height, width):
+        return comparison
+    refused = _has_other_size(trained, height, width, 2 * TOLERANCE)
+    return replace(comparison, reason=OTHER_SIZE, refused=refused)
 
 
 def compare_surface(
-    model: ModelConfig, surface: NDArray[np.float32] | None, measured: Mapping[str, Vector]
+    model: ModelConfig, surface: NDArray[np.float32] | None, comparison: PhotographComparison
 ) -> PhotographComparison:
-    """Compares a photograph by the network's `surface` [D], see `segdec.engines.Logits`.
-
-    It adds to `compare_photograph`, which needs no network; `measured` is what that measured, which can
-    explain another surface.
+    """Returns `comparison`, by `compare_photograph`, with the network's `surface` [D], see
+    `segdec.engines.Logits`.
     """
     trained = _training_photographs(model)
     if surface is None or trained is None or trained.limits is None:
-        return PhotographComparison()
-    own = {SURFACE: surface.astype(np.float64)}
-    distances = trained.limits.distances(own)
-    if all(distance <= 1 for distance in distances.values()):
-        return PhotographComparison(None, distances, own)
-    every = {**measured, **own}
-    return PhotographComparison(
-        find_reason(trained.limits, every, trained.limits.distances(every)), distances, own
-    )
+        return comparison
+    measured = {**comparison.measured, SURFACE: surface.astype(np.float64)}
+    joint = _compare_measures(trained.limits, measured)
+    if comparison.reason == OTHER_SIZE and not joint.refused:
+        joint = replace(joint, reason=OTHER_SIZE, refused=comparison.refused)
+    return replace(joint, warnings=comparison.warnings)
+
+
+def _compare_measures(limits: PhotographLimits, measured: Mapping[str, Vector]) -> PhotographComparison:
+    distances = limits.distances(measured)
+    reason = find_reason(limits, measured, distances)
+    refused = reason is not None and is_refused(limits, measured)
+    return PhotographComparison(reason, refused, distances, measured)
 
 
 def _training_photographs(model: ModelConfig) -> TrainingPhotographs | None:
@@ -151,12 +170,14 @@ def _describe_depth(trained: TrainingPhotographs, photograph: Photograph) -> lis
     return [f"bit_depth: the file has {depth} bits per channel, in training {known}"]
 
 
-def _has_other_size(trained: TrainingPhotographs, height: int, width: int) -> bool:
-    return _is_outside(height, *trained.heights) or _is_outside(width, *trained.widths)
+def _has_other_size(
+    trained: TrainingPhotographs, height: int, width: int, tolerance: float = TOLERANCE
+) -> bool:
+    return _is_outside(height, *trained.heights, tolerance) or _is_outside(width, *trained.widths, tolerance)
 
 
-def _is_outside(value: float, lowest: float, highest: float) -> bool:
-    return not lowest * (1 - TOLERANCE) <= value <= highest * (1 + TOLERANCE)
+def _is_outside(value: float, lowest: float, highest: float, tolerance: float = TOLERANCE) -> bool:
+    return not lowest * (1 - tolerance) <= value <= highest * (1 + tolerance)
 
 
 def _list_range(lowest: float, highest: float, digits: int = 0) -> str:

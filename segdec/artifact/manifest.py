@@ -19,8 +19,11 @@ from segdec.errors import ArtifactError
 MANIFEST = "manifest.json"
 CHECKSUM = "manifest.sha256"
 
-FORMAT_VERSION = 10
-"""Increased with each change of the format; others are rejected."""
+FORMAT_VERSION = 11
+"""Increased with each change of the format."""
+
+EARLIEST_VERSION = 10
+"""Earliest format that is read. It had other limits of photographs unlike the training, which are ignored."""
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 """A portable relative path that stays inside the folder."""
@@ -88,6 +91,16 @@ class Manifest(ModelConfig):
     files: dict[str, str] = Field({}, description="path inside the folder → SHA-256")
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What the format of an earlier version lacks."""
+        if self.format_version == FORMAT_VERSION or self.training_photographs is None:
+            return ()
+        return (
+            f"It inspects any photograph, because segdec {self.segdec_version}, which exported it, had other "
+            "limits of photographs unlike the training. Export it again.",
+        )
+
+    @property
     def engines_by_speed(self) -> tuple[str, ...]:
         """The engines in the order of `order_by_speed`; the first one is the default."""
         return order_by_speed(tuple(self.variants), self.speed)
@@ -100,7 +113,7 @@ def parse_manifest(path: Path, content: bytes) -> Manifest:
         version = int(values["format_version"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ArtifactError(f"{path} is not a manifest ({error!r:.200}). Export the model again.") from error
-    if version != FORMAT_VERSION:
+    if not EARLIEST_VERSION <= version <= FORMAT_VERSION:
         raise _version_error(path, version, values)
     try:
         manifest = Manifest.model_validate(values)
@@ -114,8 +127,8 @@ def _version_error(path: Path, version: int, values: dict[str, Any]) -> Artifact
     age = "a newer" if version > FORMAT_VERSION else "an older"
     wrote = str(values.get("segdec_version", "unknown")).encode("unicode_escape").decode()[:40]
     return ArtifactError(
-        f"{path} has format_version {version}. Expected {FORMAT_VERSION}: {age} segdec ({wrote}) "
-        f"wrote it. Export the model again with this version ({__version__}), or install that one."
+        f"{path} has format_version {version}. Expected {EARLIEST_VERSION} or {FORMAT_VERSION}: {age} segdec "
+        f"({wrote}) wrote it. Export the model again with this version ({__version__}), or install that one."
     )
 
 

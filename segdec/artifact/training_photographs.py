@@ -1,10 +1,11 @@
 """Facts about the training photographs: size, depth, and the limits of photographs like them."""
 
 from collections.abc import Iterable
-from typing import Self
+from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from segdec.artifact.operating_points import PartShare
 from segdec.config import Config
 from segdec.photograph_check import PhotographLimits
 
@@ -21,6 +22,16 @@ class TrainingPhotographs(Config):
     limits: PhotographLimits | None = Field(
         None, description="of a photograph that is like them; absent: not checked"
     )
+    refused: PartShare | None = Field(
+        None, description="usual parts with a refused photograph, by limits without them; absent: unknown"
+    )
+    warned: PartShare | None = Field(None, description="the same for photographs with a warning")
+
+    @field_validator("limits", mode="before")
+    @classmethod
+    def _drop_earlier(cls, limits: Any) -> Any:
+        """Drops the limits of format 10, which had a rate of false alarms instead of two limits."""
+        return None if isinstance(limits, dict) and "false_alarm_rate" in limits else limits
 
     @classmethod
     def of(cls, sizes: Iterable[tuple[int, int]], bit_depths: Iterable[int]) -> Self | None:

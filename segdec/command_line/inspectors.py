@@ -1,6 +1,6 @@
 """Inspects image files for the command line, with a model on this machine or with a service."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.artifact import UNLIKE_TRAINING, UnlikeAction, compare_photograph, compare_surface, open_artifact
+from segdec.artifact import (
+    UNLIKE_TRAINING,
+    PhotographComparison,
+    UnlikeAction,
+    compare_photograph,
+    compare_surface,
+    open_artifact,
+)
 from segdec.artifact.signatures import TrustedKeys
 from segdec.engines import ENGINES, choose_engine
 from segdec.errors import ConfigError, ImageError, ServiceError
@@ -17,7 +24,6 @@ from segdec.imaging.integrity import Integrity
 from segdec.inference.batching import Batcher, PendingPhotograph
 from segdec.inference.pipeline import PipelineStage
 from segdec.mask_decoding import fill_polygons, unpack_mask
-from segdec.photograph_check import Vector
 from segdec.predictor import Predictor
 from segdec.runtime.cli import import_tensorflow
 from segdec.runtime.identifiers import REVIEW
@@ -81,8 +87,7 @@ class PendingFile(PendingPhotograph):
 
     path: Path
     photograph: Photograph
-    warnings: tuple[str, ...] = ()
-    measured: Mapping[str, Vector] = field(default_factory=dict)
+    comparison: PhotographComparison = field(default_factory=PhotographComparison)
 
 
 class LocalInspector:
@@ -90,7 +95,7 @@ class LocalInspector:
 
     For `threshold`, `max_pixels`, `threads`, `engine` and `accept_webp` see `Predictor` and `decode_image`.
     `trusted` is a file of public keys, one of which must have signed the artifact; None: no signature needed.
-    `unlike`: whether to reject a photograph that is unlike those of the training, or to warn.
+    `unlike`: whether to reject a photograph that certainly shows something else than those of the training.
 
     Raises:
         SegdecError: As `Predictor.load`.
@@ -143,14 +148,14 @@ class LocalInspector:
         return PendingFile(photograph.pixels, path=path, photograph=photograph)
 
     def _compare(self, pending: PendingFile, prepared: NDArray[np.uint8]) -> None:
-        comparison = compare_photograph(self._config, pending.photograph, prepared)
-        pending.warnings = *pending.photograph.warnings, *comparison.check(self._unlike)
-        pending.measured = comparison.measured
+        pending.comparison = compare_photograph(self._config, pending.photograph, prepared)
+        pending.comparison.check(self._unlike)
 
     def _interpret(self, pending: PendingFile) -> InspectedFile:
         logits, row = pending.inferred.result()
-        comparison = compare_surface(self._config, logits.surface_of(row), pending.measured)
+        comparison = compare_surface(self._config, logits.surface_of(row), pending.comparison)
         differences = comparison.check(self._unlike)
+        pending.unlike = comparison.reason is not None
         prediction = self._batcher.interpret(pending)
         classes = tuple(prediction.probabilities)
         pictures = MaskedPhotograph(
@@ -164,7 +169,7 @@ class LocalInspector:
             review_threshold=prediction.review_threshold,
             region_labels=tuple(region.label for region in prediction.regions),
             integrity=pending.photograph.integrity,
-            warnings=(*pending.warnings, *differences),
+            warnings=(*pending.photograph.warnings, *differences),
             pictures=pictures,
         )
 

@@ -18,9 +18,13 @@ MAX_BATCH = 8
 
 @dataclass(eq=False)
 class PendingPhotograph:
-    """A photograph uint8 [H, W, C]; `inferred` receives the logits of its batch, and its row there."""
+    """A photograph uint8 [H, W, C]; `inferred` receives the logits of its batch, and its row there.
+
+    `unlike` is whether it is unlike those of the training, as in `segdec.inference.postprocessing.interpret`.
+    """
 
     pixels: NDArray[np.uint8]
+    unlike: bool = False
     inferred: Future[tuple[Logits, int]] = field(default_factory=Future)
 
 
@@ -39,7 +43,7 @@ class PredictionSteps(Protocol):
     def infer(self, prepared: NDArray[np.uint8]) -> Logits: ...
 
     def interpret(
-        self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
+        self, logits: Logits, row: int, size: tuple[int, int], *, unlike: bool, threshold: float | None = None
     ) -> Prediction: ...
 
 
@@ -101,7 +105,9 @@ class Batcher:
         """Returns the photograph's prediction; raises as `Predictor.interpret`, or the error of its batch."""
         logits, row = pending.inferred.result()
         height, width = pending.pixels.shape[:2]
-        return self._steps.interpret(logits, row, (height, width), threshold=self._threshold)
+        return self._steps.interpret(
+            logits, row, (height, width), unlike=pending.unlike, threshold=self._threshold
+        )
 
     def _next_batch_size(self) -> int:
         """Returns how many waiting photographs form the next batch: a power of two."""

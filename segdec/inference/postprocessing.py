@@ -44,8 +44,9 @@ class Prediction:
     """The result for one photograph; the service returns it as `segdec.schemas.Answer`.
 
     Attributes:
-        label: `good` (the first class), a defect class, or `review` between the two thresholds. The class is
-            the most probable one, or with a mask per class that of the region with the highest score.
+        label: `good` (the first class), a defect class, or `review`: between the two thresholds, or instead
+            of `good` if the photograph is unlike those of the training. The class is the most probable one,
+            or with a mask per class that of the region with the highest score.
         score: 1 − P(good).
         log_odds: ln(P(defect) / P(good)) before calibration.
         threshold: Score from which the photograph is defective.
@@ -87,6 +88,7 @@ def interpret(
     config: ModelConfig,
     *,
     threshold: float | None = None,
+    unlike: bool = False,
 ) -> Prediction:
     """Turns the logits of one photograph into its prediction.
 
@@ -95,7 +97,9 @@ def interpret(
         class_logits: float32 [C], the good class first.
         size: Height and width of the photograph, px.
         config: The model's classes, input policy, calibration and thresholds.
-        threshold: Replaces the model's image threshold, 0…1; the label is then never `review`.
+        threshold: Replaces the model's image threshold, 0…1, and the range for review.
+        unlike: Whether the photograph is unlike those of the training: the label is then not `good`, but
+            `review`.
 
     Raises:
         ConfigError: If `threshold` is not in 0…1.
@@ -112,7 +116,7 @@ def interpret(
     review = config.thresholds.review if threshold is None else None
     odds, probabilities = _calibrated(class_logits, config.calibration)
     score = min(float(probabilities[1:].sum()), 1.0)  # 1 − P(good), exact even if P(good) rounds to 1
-    doubtful = review is not None and review <= score < limit
+    doubtful = score < limit and (unlike or (review is not None and review <= score))
     grid_scores, grid_classes, mask_scores, classes = _mask_scores(mask_logits, size, config)
     area = config.input.inspected_area(*size)
     if area is not None:

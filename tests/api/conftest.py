@@ -30,7 +30,7 @@ from api.app import create_app
 from api.database.database import migrate, open_database
 from api.database.database_files import DatabaseFiles
 from api.settings import Settings
-from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
+from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
 from segdec.images import encode_png
 from segdec.inference.postprocessing import Prediction, Region
@@ -88,10 +88,10 @@ class StubPredictor:
             pass
         self.gate.clear()
 
-    def with_thresholds(self, thresholds: Thresholds) -> Self:
+    def with_config(self, config: ModelConfig) -> Self:
         other = copy.copy(self)
-        other.config = self.config.model_copy(update={"thresholds": thresholds})
-        other.threshold, other.review = thresholds.score, thresholds.review
+        other.config = config
+        other.threshold, other.review = config.thresholds.score, config.thresholds.review
         return other
 
     def warmup_shape(self) -> tuple[int, int, int]:
@@ -118,13 +118,13 @@ class StubPredictor:
             self.running -= 1
 
     def interpret(
-        self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
+        self, logits: Logits, row: int, size: tuple[int, int], *, unlike: bool, threshold: float | None = None
     ) -> Prediction:
         review = self.review if threshold is None else None
         threshold = self.threshold if threshold is None else threshold
         scores = logits.mask[row, : size[0], : size[1], 0]
         score = float(scores.max())
-        doubtful = review is not None and review <= score < threshold
+        doubtful = score < threshold and (unlike or (review is not None and review <= score))
         return Prediction(
             label="scratch" if score >= threshold else "review" if doubtful else "good",
             score=score,

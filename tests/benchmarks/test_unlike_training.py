@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.unlike_training import EXPECTED, alter, load_surface_network, main
+from benchmarks.unlike_training import EXPECTED, Counts, alter, load_surface_network, main, split_parts
 from datasets.layouts.toy import write_toy
 from segdec.encoders import ENCODERS
 from segdec.images import encode_png, read_image
@@ -28,20 +28,48 @@ def read_table(text):
 
 
 @pytest.mark.slow
-def test_tables_have_a_row_for_each_kind_and_a_column_for_each_set(data, capsys):
-    main([str(data), "--altered", "1"])
-    rejected, expected, _ = capsys.readouterr().out.split("\n\n")
-    heading, cells = read_table(rejected)
-    assert heading == "| rejected, % | grey | red | all | photographs |"
-    assert cells["good"][:3] == ["0", "0", "0"]
+def test_tables_have_a_row_for_each_kind_and_a_column_for_each_set_or_size(data, capsys):
+    main([str(data), "--altered", "2", "--splits", "2", "--parts", "half", "5"])
+    random, by_name, by_size, by_set, expected, _ = capsys.readouterr().out.split("\n\n")
+    for text, order in ((random, "random splits"), (by_name, "by name")):
+        heading, cells = read_table(text)
+        assert heading == f"| usual, {order}: refused (worst); warned, % | half | 5 |"
+        assert list(cells) == ["grey", "red", "all"] and cells["grey"][0].startswith("0 (0); ")
+    heading, cells = read_table(by_size)
+    assert heading == "| refused (refused or warned), % | half | 5 |"
+    heading, cells = read_table(by_set)
+    assert heading == "| refused (refused or warned), % | grey | red |"
+    assert list(cells) == list(EXPECTED)
     for kind in ("lens cap", "overexposed", "grey"):
-        assert cells[kind][:3] == ["100", "100", "100"], kind
-    assert cells["another product"][:2] == ["100", "100"]
-    assert cells["red and blue swapped"][:2] == ["–", "100"]  # a grey photograph stays the same
+        assert cells[kind] == ["100", "100"], kind
+    assert cells["another product"] == ["0 (100)", "0 (100)"]  # without a memory only a warning
+    assert cells["red and blue swapped"] == ["–", "0 (100)"]  # a grey photograph stays the same
     heading, cells = read_table(expected)
     assert heading == "| expected reason, % | grey | red | all | photographs |"
-    assert cells["lens cap"] == ["100", "100", "100", "10"]
+    assert cells["lens cap"][:3] == ["100", "100", "100"]
     assert list(cells) == [*EXPECTED, "all"]
+
+
+def test_parts_are_split_at_random_and_by_name():
+    parts = [f"item{number}" for number in range(12) for _ in range(2)]
+    splits = list(split_parts(parts, ["half", "6", "3", "7"], 2))
+    assert [(each.size, each.by_name) for each in splits] == [
+        (size, by_name) for size in ("half", "3") for by_name in (False, False, True, True)
+    ]
+    assert all(len(each.held) == 6 and not each.held & each.train for each in splits)
+    assert {len(each.train) for each in splits[4:]} == {3} and splits[0].train != splits[1].train
+    first, last = splits[-2:]
+    assert first.train == {"item0", "item1", "item2"} and "item11" in first.held
+    assert last.train == {"item11", "item10", "item9"} and "item0" in last.held
+
+
+def test_cells_of_the_tables():
+    counts = Counts()
+    counts.add([True, False, False, False], [False, True, False, False])
+    counts.add([False] * 4, [False] * 4)
+    assert counts.usual_cell == "12 (25); 12" and counts.altered_cell == "12.5 (25)"
+    assert (Counts().usual_cell, Counts().altered_cell) == ("–", "–")
+    assert (counts + counts).usual_cell == counts.usual_cell
 
 
 def test_every_altered_photograph_has_expected_reasons():
@@ -59,10 +87,10 @@ def test_with_an_encoder_the_surface_is_measured(data, capsys, monkeypatch, tmp_
     weights = str(tmp_path / "mobilenet.weights.h5")
     load_application(ENCODERS["mobilenet"]).save_weights(weights)
     monkeypatch.setattr("benchmarks.unlike_training.SIDE", 64)
-    main([str(data), "--altered", "1", "--encoder-weights", weights])
-    assert "| another product | 100 | 100 |" in capsys.readouterr().out.split("\n\n")[0]
+    main([str(data), "--altered", "1", "--splits", "1", "--parts", "half", "--encoder-weights", weights])
+    assert "| another product | 100 | 100 |" in capsys.readouterr().out.split("\n\n")[3]
     image = np.zeros((64, 64, 3), np.uint8)
-    assert measure_with(load_surface_network(weights), image)["surface"].shape == (96,)
+    assert measure_with(load_surface_network(weights, "mobilenet"), image)["surface"].shape == (96,)
 
 
 def test_alterations_keep_depth_and_channels():

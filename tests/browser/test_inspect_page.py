@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from segdec.images import decode_image, encode_png
 from segdec.inference.postprocessing import find_regions
+from tests.api.conftest import know_training
 from tests.browser.conftest import KEY, contrast, part_image, serving
 from tests.image_files import encode, png
 
@@ -310,6 +311,20 @@ def test_review_is_shown_and_not_inspected_is_the_most_prominent_state(open_page
     for part in ("#word", "#reason", "#check", "#reviews p", ".tag", "#zone-review"):
         assert contrast(page, part) >= 4.5, part
     user.screenshot(f"inspect-review-{scheme}")
+
+
+def test_a_photograph_unlike_the_training_is_for_review_at_any_threshold(open_page, service, grey_training):
+    know_training(service.predictor, grey_training)
+    user = open_page()
+    page = user.page
+    user.drop(("unlike.png", encode_png(np.full((32, 48, 1), 60, np.uint8))))
+    inspected(page, "Review")
+    expect(page.locator("#reason")).to_have_text("The photograph is unlike those of the training.")
+    expect(page.locator("#reviews p")).to_have_text("? 1 for review")
+    set_slider(page, "score-slider", 0.9)
+    inspected(page, "Review")
+    set_slider(page, "score-slider", 0.1)
+    inspected(page, "Defect: scratch")
 
 
 def test_photographs_that_were_not_inspected_are_tried_again_together(visit, service):

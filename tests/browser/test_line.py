@@ -170,7 +170,7 @@ def distances(station, now, start):
         MeasureDistance(measure="texture", now=0.1, start=0.08),
     ]
     named = {"station": station, "model": "parts", "version": "1"}
-    return TrainingDistance(**named, measures=measures, near_limit=now >= 0.5)
+    return TrainingDistance(**named, measures=measures, near_limit=now >= 0.7)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from segdec.photograph_check import (
     decode_numbers,
     encode_numbers,
     measure_photograph,
+    measure_proportions,
 )
 
 
@@ -103,9 +104,11 @@ LIMIT = MeasureLimit(
     highest=(1.0, 4.0),
     centre=(0.0, 2.0),
     scale=encode_numbers(np.array([[2.0, 0.0], [0.0, 1.0]])),
-    references=encode_numbers(np.array([[0.0, 0.0], [2.0, 2.0]])),
-    limit=0.0,
 )
+
+
+def limits_of(**measures):
+    return PhotographLimits(photographs=20, measures=measures)
 
 
 def test_numbers_survive_encoding():
@@ -119,7 +122,7 @@ def test_damaged_numbers_are_rejected(text):
         MeasureLimit(**{**LIMIT.model_dump(), "scale": text})
 
 
-@pytest.mark.parametrize("field", ["lowest", "highest", "scale", "references", "blur"])
+@pytest.mark.parametrize("field", ["lowest", "highest", "scale", "blur", "defocus"])
 def test_numbers_of_another_size_are_rejected(field):
     values = LIMIT.model_dump()
     short = encode_numbers(np.zeros(3)) if isinstance(values[field], str) else values[field][1:]
@@ -127,39 +130,132 @@ def test_numbers_of_another_size_are_rejected(field):
         MeasureLimit(**{**values, field: short})
 
 
-def test_distance_is_the_root_mean_square_to_the_nearest_reference():
-    """(1, 5) is scaled to (2, 3): (2, 2) is the nearest reference, at √((0² + 1²) / 2)."""
-    assert LIMIT.log_distance(np.array([1.0, 5.0])) == pytest.approx(math.log(math.sqrt(0.5)), abs=1e-3)
-
-
-def test_distances_are_multiples_of_the_limit():
-    """(−3, 2) is scaled to (−6, 0), (0.1, 2) to (0.2, 0): the limit is 3."""
-    limit = LIMIT.model_copy(update={"limit": math.log(3)})
-    limits = PhotographLimits(false_alarm_rate=0.001, photographs=20, measures={"brightness": limit})
-    for vector, expected in (((-3.0, 2.0), math.sqrt(18) / 3), ((0.1, 2.0), math.sqrt(0.02) / 3)):
-        assert limits.distances({"brightness": np.array(vector)}) == {
-            "brightness": pytest.approx(expected, rel=1e-3)
-        }
+@pytest.mark.parametrize(
+    ("vector", "distance"),
+    [((0, 2), 0), ((1, 5), math.sqrt((2**2 + 3**2) / 2)), ((-3, 2), math.sqrt(6**2 / 2))],
+)
+def test_the_distance_is_the_root_mean_square_of_the_scaled_difference(vector, distance):
+    assert limits_of(brightness=LIMIT).distances({"brightness": np.array(vector)}) == {
+        "brightness": pytest.approx(distance, rel=1e-3)
+    }
 
 
 def test_a_measure_of_a_later_version_is_rejected():
     with pytest.raises(ValidationError, match="unknown measure 'patches'"):
-        PhotographLimits(false_alarm_rate=0.001, photographs=20, measures={"patches": LIMIT})
+        limits_of(patches=LIMIT)
 
 
 @pytest.mark.parametrize("shifts", [{"sharpness": (1.0, 2.0)}, {"brightness": (1.0,)}])
 def test_alterations_of_other_measures_are_rejected(shifts):
-    alteration = {"cause": "darker", "shifts": shifts}
+    values = limits_of(brightness=LIMIT).model_dump()
     with pytest.raises(ValidationError, match="does not fit the alterations; export the model again"):
-        PhotographLimits(
-            false_alarm_rate=0.001, photographs=20, measures={"brightness": LIMIT}, alterations=[alteration]
-        )
+        PhotographLimits(**{**values, "alterations": [{"cause": "darker", "shifts": shifts}]})
 
 
 def test_blur_counts_in_its_direction_alone():
-    """At (−1, 3), which is at a distance of √((2² + 1²) / 2) from (0, 0), blur is at twice its limit."""
+    """At (−1, 3), which is at a distance of √((2² + 1²) / 2) from the centre, blur is at twice its limit."""
     limit = LIMIT.model_copy(update={"blur": encode_numbers(np.array([-1.0, 1.0]))})
     vector, opposite = np.array([-1.0, 3.0]), np.array([1.0, 1.0])
-    assert limit.log_distance(vector) == pytest.approx(math.log(2), abs=1e-3)
-    assert LIMIT.log_distance(vector) == pytest.approx(math.log(math.sqrt(2.5)), abs=1e-3)
-    assert limit.log_distance(opposite) == LIMIT.log_distance(opposite)
+    assert limit.distance(vector) == pytest.approx(2, abs=1e-3)
+    assert LIMIT.distance(vector) == pytest.approx(math.sqrt(2.5), abs=1e-3)
+    assert limit.distance(opposite) == LIMIT.distance(opposite)
+
+
+@pytest.mark.parametrize(
+    ("changes", "vector", "refused"),
+    [
+        ({}, (99, 99), False),
+        ({"refused": 2}, (0, 2 + 2.8), False),  # at 2.8 / √2
+        ({"refused": 2}, (0, 2 + 2.9), True),
+        ({"blur": (0, 1), "refused": 2}, (0, 2 + 2.5), False),  # blur alone never refuses
+        ({"defocus": (0, 1)}, (0, 2.9), False),
+        ({"defocus": (0, 1)}, (0, 3.1), True),
+        ({"defocus": (0, 1)}, (0, -99), False),  # sharper
+    ],
+)
+def test_a_photograph_is_refused_beyond_a_multiple_of_the_limit_or_by_defocus(changes, vector, refused):
+    encoded = {
+        name: encode_numbers(np.array(value, float)) if isinstance(value, tuple) else value
+        for name, value in changes.items()
+    }
+    limit = LIMIT.model_copy(update=encoded)
+    assert limit.refuses(np.array(vector)) is refused
+    assert limits_of(brightness=limit).refuses({"brightness": np.array(vector)}) is refused
+    assert limits_of(brightness=limit).refuses({"colour": np.array(vector)}) is False
+
+
+# === Confirmed photographs ===
+
+
+def test_a_confirmed_photograph_is_within_the_limit_and_its_opposite_too():
+    """(0, 6) is 4 beyond the centre, so at 4 / √2; its direction becomes wider, the other one does not."""
+    wide = LIMIT.widen([np.array([0.0, 6.0])])
+    assert LIMIT.distance(np.array([0, 6])) == pytest.approx(4 / math.sqrt(2))
+    assert wide.distance(np.array([0, 6])) == wide.distance(np.array([0, -2])) == pytest.approx(0.8, abs=1e-3)
+    assert wide.distance(np.array([3, 2])) == LIMIT.distance(np.array([3, 2]))
+    assert wide.widen([np.array([0.0, 6.0]), np.array([0.1, 2.0])]) == wide
+    assert (wide.lowest, wide.highest, wide.centre) == (LIMIT.lowest, LIMIT.highest, LIMIT.centre)
+
+
+def test_limits_include_all_confirmed_photographs_in_any_order():
+    random = np.random.default_rng(0)
+    size = 24
+    scale = np.linalg.cholesky(np.cov(random.normal(size=(size, 3 * size))) + np.eye(size))
+    ranges = dict.fromkeys(("lowest", "highest", "centre"), (0.0,) * size)
+    limit = MeasureLimit(**ranges, scale=encode_numbers(scale))
+    drift = random.normal(size=size)
+    confirmed = [drift + 0.5 * random.normal(size=size) for _ in range(8)]
+    assert min(map(limit.distance, confirmed)) > 1
+    one, other = limit.widen(confirmed), limit.widen(confirmed[::-1])
+    assert max(map(one.distance, confirmed)) < 0.801
+    drifted = [drift + 0.5 * random.normal(size=size) for _ in range(50)]
+    assert [one.distance(each) for each in drifted] == pytest.approx(
+        [other.distance(each) for each in drifted], rel=0.1
+    )
+    scales = [decode_numbers(each.scale).reshape(size, size) for each in (limit, one)]
+    units = np.stack(confirmed) @ scales[0]
+    _, _, directions = np.linalg.svd(units)
+    for orthogonal in directions[len(confirmed) :]:
+        vector = np.linalg.solve(scales[0].T, orthogonal)
+        assert one.distance(vector) == pytest.approx(limit.distance(vector), rel=0.01)
+
+
+def test_many_confirmed_photographs_leave_finite_numbers():
+    far = [np.array([20.0, -20.0]) * random for random in np.random.default_rng(0).normal(size=200)]
+    wide = LIMIT.model_copy(update={"blur": encode_numbers(np.ones(2))}).widen([*far, np.array([0.0, 2.0])])
+    assert MeasureLimit(**wide.model_dump()) == wide
+    assert max(map(wide.distance, far)) < 0.81
+
+
+def test_confirmed_blur_is_within_its_limit_and_strong_defocus_is_still_refused():
+    along = encode_numbers(np.array([0.0, 1.0]))
+    limit = LIMIT.model_copy(update={"blur": along, "defocus": along})
+    wide = limit.widen([np.array([0.0, 2.9])])
+    assert limit.distance(np.array([0, 4])) == pytest.approx(2)
+    assert wide.distance(np.array([0, 2.9])) == pytest.approx(0.8, abs=1e-3)
+    assert wide.refuses(np.array([0, 2.9])) is False
+    assert wide.refuses(np.array([0, 3.1])) is True
+
+
+def test_proportions_are_refused_as_before():
+    limit = MeasureLimit(
+        lowest=(0,), highest=(0,), centre=(0,), scale=encode_numbers(np.array([[10.0]])), refused=2
+    )
+    wide = limit.widen([np.array([0.15])])
+    assert wide.distance(np.array([0.15])) == pytest.approx(0.8, abs=1e-3)
+    assert wide.refuses(np.array([0.199])) is False
+    assert wide.refuses(np.array([0.201])) is True
+
+
+def test_only_the_measures_of_confirmed_photographs_get_wider():
+    limits = limits_of(brightness=LIMIT, sharpness=LIMIT)
+    wide = limits.widen([{"sharpness": np.array([0.0, 6.0])}, {"sharpness": np.array([3.0, 2.0])}])
+    assert wide.measures["brightness"] is limits.measures["brightness"]
+    assert wide.distances({"sharpness": np.array([0.0, 6.0])})["sharpness"] < 0.801
+    for other in ({"surface": np.zeros(2)}, {"brightness": np.zeros(1)}):
+        with pytest.raises(ValueError, match="there is no measure"):
+            limits.widen([other])
+
+
+def test_proportions_are_those_of_width_to_height():
+    assert measure_proportions(100, 200) == pytest.approx([math.log(2)])

@@ -6,30 +6,40 @@ import numpy as np
 import pytest
 
 from segdec.photograph_check import Alteration, MeasureLimit, PhotographLimits, encode_numbers
-from segdec.photograph_reasons import BLACK, CAUSES, COLOURS, FLAT, PART, SCENE, WHITE, find_reason
+from segdec.photograph_reasons import (
+    BLACK,
+    CAUSES,
+    COLOURS,
+    FLAT,
+    OTHER_PROPORTIONS,
+    PART,
+    SCENE,
+    WHITE,
+    find_reason,
+    is_refused,
+)
 
 
-def limit_of(*centre):
+def limit_of(*centre, **changes):
     return MeasureLimit(
         lowest=tuple(value - 0.1 for value in centre),
         highest=tuple(value + 0.1 for value in centre),
         centre=centre,
         scale=encode_numbers(np.eye(len(centre))),
-        references=encode_numbers(np.zeros(len(centre))),
-        limit=0.0,
+        **changes,
     )
 
 
 CONTRAST = math.log(41)
 LIMITS = PhotographLimits(
-    false_alarm_rate=0.001,
     photographs=20,
     measures={
         "brightness": limit_of(0.0, CONTRAST),
         "colour": limit_of(0.0, 0.0),
         "sharpness": limit_of(0.0, 0.0),
         "layout": limit_of(0.0, 0.0),
-        "surface": limit_of(0.0, 0.0),
+        "proportions": limit_of(0.0, refused=2.0),
+        "surface": limit_of(0.0, 0.0, defocus=encode_numbers(np.array([-2.0, 0.0]))),
     },
     alterations=(
         Alteration(
@@ -70,6 +80,9 @@ def reason_of(*, brightness=(0, 0), **others):
         ({"layout": (3, 3)}, SCENE),
         ({"layout": (3, 3), "sharpness": (-4, -2)}, SCENE),
         ({"surface": (3, 3)}, PART),
+        ({"surface": (-0.6, 0)}, PART),  # within the limit, but defocused
+        ({"proportions": (1.1,), "layout": (3, 3)}, OTHER_PROPORTIONS),
+        ({"proportions": (0.9,), "sharpness": (-4, -2), "brightness": (0, -1)}, CAUSES["blurred"]),
         ({"surface": (3, 3), "brightness": (-0.2, -0.1), "sharpness": (0.1, 0)}, PART),  # hardly darker
         ({"surface": (3, 3), "brightness": (-1.2, -0.6), "sharpness": (0.6, 0)}, CAUSES["darker"]),
     ],
@@ -110,3 +123,19 @@ def test_without_alterations_the_part_differs():
     plain = LIMITS.model_copy(update={"alterations": ()})
     measured = {"sharpness": np.array([-4.0, -2.0]), "brightness": np.array([0.0, CONTRAST])}
     assert find_reason(plain, measured, plain.distances(measured)) == PART
+
+
+@pytest.mark.parametrize(
+    ("measured", "refused"),
+    [
+        ({"brightness": np.array([log_odds(27), math.log(11)])}, True),  # black
+        ({"brightness": np.array([-9.0, CONTRAST])}, False),
+        ({"layout": np.array([99.0, 99.0])}, False),
+        ({"surface": np.array([99.0, 99.0])}, False),
+        ({"surface": np.array([-0.6, 0.0])}, True),  # defocused
+        ({"proportions": np.array([1.9])}, False),
+        ({"proportions": np.array([2.1])}, True),
+    ],
+)
+def test_what_certainly_shows_something_else_is_refused(measured, refused):
+    assert is_refused(LIMITS, measured) is refused

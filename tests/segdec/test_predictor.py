@@ -58,9 +58,12 @@ def test_steps_equal_predict(config: InputConfig) -> None:
     assert prepared.shape == ((2, 16, 24, 1) if config is NATIVE else (2, 32, 16, 1))
     logits = model.infer(prepared)
     assert engine.shapes == [prepared.shape]
-    steps = [model.interpret(logits, row, size) for row, size in enumerate([(13, 20), (16, 24)])]
+    steps = [
+        model.interpret(logits, row, size, unlike=False) for row, size in enumerate([(13, 20), (16, 24)])
+    ]
     for found, expected in zip(steps, model.predict(photographs), strict=True):
         assert (found.label, found.score) == (expected.label, expected.score)
         np.testing.assert_array_equal(found.mask_scores, expected.mask_scores)
     assert [step.label for step in steps] == ["good", "defect"]
-    assert model.interpret(logits, 1, (16, 24), threshold=0.9).label == "good"
+    assert model.interpret(logits, 1, (16, 24), unlike=False, threshold=0.9).label == "good"
+    assert model.interpret(logits, 1, (16, 24), unlike=True, threshold=0.9).label == "review"

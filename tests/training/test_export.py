@@ -31,7 +31,8 @@ def validation(root):
 
 
 def test_predictions_of_the_exported_model_equal_the_evaluation(finished_run, toy_root, tmp_path):
-    evaluate_run(finished_run, "test")
+    summary = str(evaluate_run(finished_run, "test"))
+    assert "Unlike the training, of 100 usual parts: " in summary
     manifest = export_run(finished_run, tmp_path / "model", ExportOptions(name="part", version="3"))
     assert (manifest.name, manifest.version, manifest.metrics_split) == ("part", "3", "test")
     report = (finished_run / "report.html").read_bytes()
@@ -47,7 +48,12 @@ def test_predictions_of_the_exported_model_equal_the_evaluation(finished_run, to
     assert manifest.warnings == result.warnings
     trained = manifest.training_photographs
     assert trained is not None and trained.limits is not None
-    assert trained.model_copy(update={"limits": None}) == TrainingPhotographs.of([(32, 32)], [8])
+    unmeasured = trained.model_copy(update={"limits": None, "refused": None, "warned": None})
+    assert unmeasured == TrainingPhotographs.of([(32, 32)], [8])
+    parts = len({item.group for item in RunFolder(finished_run).items("train")})
+    assert trained.refused is not None and trained.warned is not None
+    assert (trained.refused.parts, trained.warned.parts) == (parts, parts)
+    assert f"95 % intervals from {parts} parts." in report.decode()
     assert manifest.thresholds == result.model.thresholds
     predictor = Predictor.load(tmp_path / "model")
     assert predictor.manifest is not None and predictor.manifest.training_photographs == trained
@@ -56,6 +62,19 @@ def test_predictions_of_the_exported_model_equal_the_evaluation(finished_run, to
     for result, prediction in zip(load_evaluation(finished_run).results, predictions, strict=True):
         assert prediction.label == result.predicted_label
         assert prediction.score == pytest.approx(result.score, abs=1e-5)
+
+
+def test_a_run_of_an_earlier_version_is_exported_with_limits(finished_run, tmp_path):
+    folder = RunFolder.finished(finished_run)
+    before = folder.result()
+    assert before.training_photographs is not None
+    stored = json.loads((finished_run / "result.json").read_text())
+    stored["training_photographs"] |= {"limits": {"false_alarm_rate": 0.001}, "refused": None, "warned": None}
+    (finished_run / "result.json").write_text(json.dumps(stored))
+    assert folder.result().training_photographs.limits is None
+    manifest = export_run(finished_run, tmp_path / "model", ExportOptions(with_sample=False, measure=False))
+    assert manifest.training_photographs == before.training_photographs
+    folder.save_thresholds(folder.experiment(), before)
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,12 @@ class PhotographSource:
         known = None if shape is None else prepared_shape(shape, self._input, self.channels)
         return self[index].image.shape if known is None else known
 
+    def size(self, index: int) -> tuple[int, int]:
+        """Returns height and width of a photograph, px; it is read if the item lacks its shape."""
+        item = self.items[index]
+        height, width, _ = self._read(item).image.shape if item.shape is None else item.shape
+        return height, width
+
     def _prepare(self, item: DataSetItem) -> Arrays:
         sample = self._read(item)
         image = prepare_sample(sample, self._input, self.channels)

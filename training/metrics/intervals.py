@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from segdec.artifact import PartShare
 from training.metrics.photograph_results import PhotographResult
 from training.metrics.pixel_counts import PixelCounts
 
@@ -155,3 +156,12 @@ def exact_interval(count: int, total: int) -> Interval:
 
     exact = binomtest(count, total).proportion_ci(LEVEL, method="exact")
     return Interval(float(exact.low), float(exact.high), 0, "exact")
+
+
+def count_parts(counted: NDArray[np.bool_]) -> PartShare | None:
+    """Returns the share of the parts that are counted, [N], with its `exact_interval`; None without parts."""
+    if not len(counted):
+        return None
+    count = int(counted.sum())
+    interval = exact_interval(count, len(counted))
+    return PartShare(count=count, parts=len(counted), low=interval.low, high=interval.high)

@@ -12,7 +12,7 @@ from segdec.config import Calibration
 from segdec.runtime.counts import count_of
 from training.config import ThresholdConfig
 from training.metrics.calibration import apply_calibration
-from training.metrics.intervals import LEVEL, exact_interval
+from training.metrics.intervals import LEVEL, count_parts
 from training.metrics.thresholds import (
     CLEARANCE,
     ScoredPhotographs,
@@ -68,8 +68,8 @@ class _Points:
         good, defective = (
             apply_calibration(self._calibration, each) for each in (self._good, self._defective)
         )
-        rejected = _share(good >= threshold)
-        missed = _share(defective < (threshold if review is None else review))
+        rejected = count_parts(good >= threshold)
+        missed = count_parts(defective < (threshold if review is None else review))
         few = {"at most 1 % rejected": (rejected, "good"), "at most 1 % missed": (missed, "defective")}
         note = _note(*few[goal]) if goal in few else None
         return OperatingPoint(goal=goal, threshold=threshold, rejected=rejected, missed=missed, note=note)
@@ -97,14 +97,6 @@ class _Points:
 
     def _offer_at(self, goal: Goal, cut: float) -> OperatingPoint:
         return self.offer(goal, place_score(self._scored, self._calibration, cut))
-
-
-def _share(wrong: NDArray[np.bool_]) -> PartShare | None:
-    if not len(wrong):
-        return None
-    count = int(wrong.sum())
-    interval = exact_interval(count, len(wrong))
-    return PartShare(count=count, parts=len(wrong), low=interval.low, high=interval.high)
 
 
 def _note(share: PartShare | None, kind: str) -> str | None:

@@ -3,7 +3,7 @@
 import logging
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -118,6 +118,11 @@ def caller_fields(scope: Scope) -> dict[str, str]:
         "user": state.get("user"),
     }
     return {name: value for name, value in known.items() if value is not None}
+
+
+def caller_name(fields: Mapping[str, str]) -> str:
+    """Returns who made a request, from `caller_fields`: the user, else the key; empty if unknown."""
+    return fields.get("user") or fields.get("key", "")
 
 
 def _log(event: str, scope: Scope, path: str, status: int, problem: str | None, **more: str | float) -> None:

@@ -220,18 +220,19 @@ def _predict(
 ) -> tuple[Prediction | None, float]:
     """Returns the candidate's prediction and its time in seconds; in the inference thread.
 
-    The prediction is None for a photograph unlike those of its training.
+    The prediction is None for a photograph that certainly shows something else than those of its training.
     """
     started = time.perf_counter()
     assert shadow.image is not None
     prepared = shadow.image if shadow.same_input else predictor.prepare(shadow.image)
-    comparison = compare_pixels(predictor.config, shadow.size, prepared)
-    reason, prediction = comparison.reason, None
-    if unlike == "warn" or reason is None:
+    comparison, prediction = compare_pixels(predictor.config, shadow.size, prepared), None
+    if unlike == "warn" or not comparison.refused:
         logits = predictor.infer(prepared[np.newaxis])
-        reason = compare_surface(predictor.config, logits.surface_of(0), comparison.measured).reason
-        if unlike == "warn" or reason is None:
-            prediction = predictor.interpret(logits, 0, shadow.size, threshold=shadow.threshold)
+        comparison = compare_surface(predictor.config, logits.surface_of(0), comparison)
+        if unlike == "warn" or not comparison.refused:
+            prediction = predictor.interpret(
+                logits, 0, shadow.size, unlike=comparison.reason is not None, threshold=shadow.threshold
+            )
     return prediction, time.perf_counter() - started
 
 

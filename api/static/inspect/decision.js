@@ -22,7 +22,8 @@ export function decideAt(decision, threshold) {
     const defects = Object.entries(decision.probabilities).filter(([name]) => name !== good);
     return { verdict: "defect", label: defects.reduce((best, next) => (next[1] > best[1] ? next : best))[0], moved };
   }
-  if (limits.review !== null && decision.score >= limits.review) return { verdict: "review", label: "review", moved };
+  const doubtful = limits.review !== null && decision.score >= limits.review;
+  if (doubtful || isUnlikeTraining(decision)) return { verdict: "review", label: "review", moved };
   return { verdict: "good", label: good, moved };
 }
 
@@ -48,9 +49,15 @@ export function distinctDecimals(...scores) {
   return scores.map((score) => formatNumber(score, { maximumFractionDigits: 20 }));
 }
 
+/** Whether the label is review though the score is good: the photograph is unlike those of the training. */
+export function isUnlikeTraining({ label, score, threshold, review_threshold: review }) {
+  return label === "review" && score < (review ?? threshold);
+}
+
 /** The good class: the label of a good part, else the class whose probability is 1 − score. */
-function goodClassName({ label, score, threshold, review_threshold: review, probabilities }) {
-  if (score < (review ?? threshold)) return label;
+function goodClassName(decision) {
+  const { label, score, threshold, review_threshold: review, probabilities } = decision;
+  if (score < (review ?? threshold) && !isUnlikeTraining(decision)) return label;
   const distance = (name) => Math.abs(1 - score - probabilities[name]);
   const others = Object.keys(probabilities).filter((name) => name !== label);
   return others.reduce((best, next) => (distance(next) < distance(best) ? next : best));

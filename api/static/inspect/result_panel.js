@@ -2,7 +2,7 @@
 
 import { byId, createElement } from "../shared/dom.js";
 import { formatDecimals, formatNumber, LOCALE, translate, translateCount } from "../shared/language.js";
-import { decideAt, distinctDecimals, limitsAt, decisionText } from "./decision.js";
+import { decideAt, distinctDecimals, isUnlikeTraining, limitsAt, decisionText } from "./decision.js";
 import { drawScale } from "./score_scale.js";
 
 const MAX_ROWS = 200;
@@ -22,7 +22,7 @@ export function showState(result, word, reason) {
 export function showDecision(decision, threshold) {
   const decided = decideAt(decision, threshold);
   const limits = limitsAt(decision, threshold);
-  showState(decided.verdict, decisionText(decided), decisionReason(decided.verdict, decision.score, limits));
+  showState(decided.verdict, decisionText(decided), decisionReason(decided.verdict, decision, limits));
   const model = decideAt(decision, null);
   byId("changed").hidden = !decided.moved;
   byId("decision").classList.toggle("changed", decided.moved);
@@ -31,7 +31,9 @@ export function showDecision(decision, threshold) {
   drawScale(decision.score, limits, decided.verdict);
 }
 
-function decisionReason(verdict, score, { threshold, review }) {
+function decisionReason(verdict, decision, { threshold, review }) {
+  const { score } = decision;
+  if (verdict === "review" && isUnlikeTraining(decision)) return translate("The photograph is unlike those of the training.");
   if (review === null || verdict === "defect") {
     const [value, limit] = distinctDecimals(score, threshold);
     return verdict === "defect"

@@ -17,6 +17,7 @@ import { Sounds } from "./sounds.js";
 import { showNotices, silenceNotices, Stations } from "./stations.js";
 import { Clock } from "./clock.js";
 import { showTrainingDistance, trainingNotices } from "./training_distance.js";
+import { UnlikeDialog, unlikeNotices } from "./unlike_photographs.js";
 import { showVerdict, showWaiting, tickVerdict } from "./verdict.js";
 
 const STALE_MS = 6000; // after which a response is outdated
@@ -31,6 +32,7 @@ const lastPhotograph = new LastPhotograph(credentials);
 const sounds = new Sounds();
 const alarm = new Alarm(() => askAgain());
 const requests = new RecordRequests(credentials);
+const unlikeDialog = new UnlikeDialog(requests);
 const stations = new Stations(
   (station) => follow(station),
   async (text) => (await requests.names(text)).stations,
@@ -53,7 +55,9 @@ function show(answer) {
   byId("none").hidden = answer.last !== null;
   lastPhotograph.show(answer.last);
   showCounts(answer.shift, answer.day, clock);
-  showNotices([...silenceNotices(answer.quiet, clock), ...trainingNotices(answer.training)]);
+  unlikeDialog.update(answer.unlike);
+  const notices = [...unlikeNotices(answer.unlike), ...silenceNotices(answer.quiet, clock), ...trainingNotices(answer.training)];
+  showNotices(notices, (station) => unlikeDialog.open(station));
   charts.show(answer, clock);
   showTrainingDistance(answer.training);
   defects.show(answer.defects, clock);

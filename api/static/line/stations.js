@@ -83,14 +83,30 @@ export function silenceNotices(quiet, clock) {
   });
 }
 
-/** Shows notices [kind, station, text], the first ones and the number of the others. */
-export function showNotices(notices) {
+/**
+ * Shows notices [kind, name, text, station], the first ones and the number of the others. Those with a station have a
+ * button that calls `onOpen(station)`.
+ */
+export function showNotices(notices, onOpen) {
   const list = byId("notices");
   const first = notices.slice(0, MAX_NOTICES);
   const others = notices.length - first.length;
   const shown = JSON.stringify([first, others]);
   if (list.dataset.shown === shown) return;
   list.dataset.shown = shown;
-  list.replaceChildren(...first.map(([kind, name, text]) => createElement("li", kind, createElement("strong", "", name), ` ${text}`)));
+  const focused = list.contains(document.activeElement) ? document.activeElement.dataset.station : undefined;
+  list.replaceChildren(...first.map((notice) => noticeItem(notice, onOpen)));
+  if (focused !== undefined) [...list.querySelectorAll("button")].find((button) => button.dataset.station === focused)?.focus();
   if (others) list.append(createElement("li", "", translateCount(others, "{count} more notice", "{count} more notices")));
+}
+
+function noticeItem([kind, name, text, station], onOpen) {
+  const item = createElement("li", kind, createElement("strong", "", name), ` ${text} `);
+  if (station === undefined) return item;
+  const button = createElement("button", "", translate("Show photographs"));
+  button.type = "button";
+  button.dataset.station = station;
+  button.addEventListener("click", () => onOpen(station));
+  item.append(button);
+  return item;
 }

@@ -9,6 +9,7 @@ const MEASURES = {
   colour: translate("colour"),
   sharpness: translate("sharpness"),
   layout: translate("layout"),
+  proportions: translate("proportions"),
   texture: translate("texture"),
   surface: translate("surface"),
 };

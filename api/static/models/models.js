@@ -9,11 +9,12 @@ import { limitsText } from "../shared/record_text.js";
 import { saveFile } from "../shared/save_file.js";
 import { Credentials } from "../shared/credentials.js";
 import { confirm } from "../shared/confirmation.js";
+import { confirmationText } from "./confirmed_list.js";
 import { differences } from "./differences.js";
 import { showChanges, undoButton } from "./latest_changes.js";
 import { ratingWarning } from "./rating_note.js";
 import { ModelRequests } from "./requests.js";
-import { aliasState, thresholdState, undoSteps } from "./undo.js";
+import { aliasState, confirmedState, thresholdState, undoSteps } from "./undo.js";
 import { versionCard } from "./version_card.js";
 
 const credentials = new Credentials(askForCredentials);
@@ -63,6 +64,7 @@ function section(name, candidates) {
 function actionsOf(model) {
   return {
     setThresholds: (...given) => setThresholds(model, ...given),
+    withdraw: (entry) => withdraw(model, entry),
     openReport: (event) => openReport(event, model),
   };
 }
@@ -90,6 +92,13 @@ function aliasButton(title, text, name, what, act) {
 function setThresholds({ name, version }, title, text, limits) {
   const act = () => requests.setThresholds(name, version, limits);
   change(translate("{change} of version {version}", { change: title, version }), text, act, "thresholds", () => thresholdState(name, version, models));
+}
+
+function withdraw({ name, version }, entry) {
+  const title = translate("Undo: {change}", { change: confirmationText(entry) });
+  const text = translate("Photographs like these get a warning again: version {version} inspects them, and they are for review.", { version });
+  const act = () => requests.withdraw(name, version, entry.number);
+  change(title, text, act, "withdraw", () => confirmedState(name, version, models));
 }
 
 // === Changes ===
@@ -127,6 +136,8 @@ function undoText({ what, before }) {
     const values = { version: before.version, limits: limitsText(before) };
     return translate("Version {version} decides again as before: {limits}.", values);
   }
+  if (what === "confirm") return translate("The limits of version {version} become as before: photographs like these get a warning again.", { version: before.version });
+  if (what === "withdraw") return translate("The photographs are confirmed again: those like them get no warning by version {version}.", { version: before.version });
   const { stable, candidate } = before.aliases;
   return candidate
     ? translate("As before, version {stable} answers, and version {candidate} is the candidate.", { stable, candidate })

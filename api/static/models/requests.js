@@ -32,7 +32,7 @@ export class ModelRequests {
     return (await request(`v1/records/${id}/overlay?side=${side}`, { credentials: this.credentials })).blob();
   }
 
-  /** The latest changes of aliases and thresholds, the newest first; none as for `candidates`. */
+  /** The latest changes of models, the newest first; none as for `candidates`. */
   async changes() {
     return (await this.#ofRecord("v1/audit?about=models&limit=10"))?.changes ?? [];
   }
@@ -53,6 +53,17 @@ export class ModelRequests {
   /** Sets the thresholds {score, review} of a version; null for both: those of its model. */
   setThresholds(name, version, { score, review }) {
     return this.#post(name, "thresholds", { version, score, review });
+  }
+
+  /** Confirms photographs of the version that answers as usual, by their record ids. */
+  confirmUsual(name, records) {
+    return this.#send(`v1/models/${encodeURIComponent(name)}/confirmed`, { records });
+  }
+
+  /** Withdraws a confirmation of a version by its number. */
+  withdraw(name, version, number) {
+    const path = `v1/admin/models/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}/confirmed/${number}`;
+    return this.#json(path, { method: "DELETE" });
   }
 
   /** The address of the report of a version. */
@@ -76,8 +87,12 @@ export class ModelRequests {
   }
 
   #post(name, action, body) {
+    return this.#send(`v1/admin/models/${encodeURIComponent(name)}/${action}`, body);
+  }
+
+  #send(path, body) {
     const sent = body && { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
-    return this.#json(`v1/admin/models/${encodeURIComponent(name)}/${action}`, { method: "POST", ...sent });
+    return this.#json(path, { method: "POST", ...sent });
   }
 
   async #json(path, options = {}) {

@@ -1,4 +1,6 @@
-// Undoes changes of aliases and thresholds, by the same requests that make them.
+// Undoes changes of aliases, thresholds and confirmed photographs, by the same requests that make them.
+
+import { changedRecords } from "../shared/change_text.js";
 
 const MOVED = ["stable", "candidate", "previous"];
 
@@ -9,6 +11,8 @@ const MOVED = ["stable", "candidate", "previous"];
 export function undoSteps({ what, before, after }, models) {
   if (JSON.stringify(before) === JSON.stringify(after)) return null;
   if (what === "thresholds") return hasThresholds(after, models) ? [setThresholds(before)] : null;
+  if (what === "confirm") return hasConfirmed(after, models) ? [withdraw(after)] : null;
+  if (what === "withdraw") return hasConfirmed(after, models) && isStable(after, models) ? [confirmAgain({ before, after })] : null;
   if (!hasAliases(after, models)) return null;
   const { model, aliases } = before;
   const candidate = (version) => (requests) => requests.setCandidate(model, version ?? null);
@@ -24,7 +28,7 @@ export function newestOfEach(changes) {
   const newest = new Map();
   for (const change of changes) {
     const { model, version } = change.after;
-    const name = JSON.stringify(change.what === "thresholds" ? [model, version] : [model]);
+    const name = JSON.stringify([model, ...(version === undefined ? [] : [version, change.what === "thresholds"])]);
     if (!newest.has(name)) newest.set(name, change);
   }
   return new Set(newest.values());
@@ -38,8 +42,35 @@ export function aliasState(name, models) {
 
 /** The thresholds of a version, as in the audit log. */
 export function thresholdState(name, version, models) {
-  const found = models.find((model) => model.name === name && model.version === version);
-  return { model: name, version, ...found?.thresholds };
+  return { model: name, version, ...find(models, name, version)?.thresholds };
+}
+
+/** The confirmed photographs of a version, as in the audit log. */
+export function confirmedState(name, version, models) {
+  const confirmed = find(models, name, version)?.confirmed;
+  const records = confirmed?.entries.flatMap((entry) => entry.records) ?? [];
+  return { model: name, version, revision: confirmed?.revision ?? 0, records };
+}
+
+function find(models, name, version) {
+  return models.find((model) => model.name === name && model.version === version);
+}
+
+function isStable({ model, version }, models) {
+  return find(models, model, version)?.aliases.includes("stable");
+}
+
+function hasConfirmed({ model, version, revision }, models) {
+  return confirmedState(model, version, models).revision === revision;
+}
+
+/** The revision is the number of the confirmation that made it. */
+function withdraw({ model, version, revision }) {
+  return (requests) => requests.withdraw(model, version, revision);
+}
+
+function confirmAgain(change) {
+  return (requests) => requests.confirmUsual(change.after.model, changedRecords(change));
 }
 
 function hasAliases({ model, aliases }, models) {

@@ -4,6 +4,7 @@ import { createElement } from "../shared/dom.js";
 import { formatDecimals, formatNumber, translate } from "../shared/language.js";
 import { limitsText } from "../shared/record_text.js";
 import { operatingPoints } from "./operating_points.js";
+import { confirmedList } from "./confirmed_list.js";
 import { levelText, ratingNote } from "./rating_note.js";
 import { ModelRequests } from "./requests.js";
 import { thresholdForm } from "./threshold_form.js";
@@ -18,9 +19,10 @@ const REPORT = "report.html";
 
 /**
  * The card of a version; `comparison` compares a candidate with the version that answers, or is null.
- * `setThresholds(title, text, limits)` changes its thresholds; `openReport(event)` is called for a click on its report.
+ * `setThresholds(title, text, limits)` changes its thresholds; `withdraw(entry)` undoes a confirmation of photographs;
+ * `openReport(event)` is called for a click on its report.
  */
-export function versionCard(model, comparison, { setThresholds, openReport }) {
+export function versionCard(model, comparison, { setThresholds, withdraw, openReport }) {
   const { version, sha256, aliases, manifest } = model;
   const badges = aliases.map((alias) => Object.assign(createElement("span", "model-alias", ALIASES[alias] ?? alias), { title: alias, translate: false }));
   for (const [index, alias] of aliases.entries()) badges[index].dataset.alias = alias;
@@ -29,7 +31,13 @@ export function versionCard(model, comparison, { setThresholds, openReport }) {
   const about = [factList(facts(model))];
   if (REPORT in (manifest.files ?? {})) about.push(reportLink(model, openReport));
   if (comparison) about.push(createElement("h4", "", translate("Compared with the version that answers")), factList(comparisonFacts(comparison)));
-  const decisions = [...operatingPoints(model, setThresholds), thresholdForm(model, setThresholds), details(manifest)];
+  const confirmed = confirmedList(model.confirmed, withdraw);
+  const decisions = [
+    ...operatingPoints(model, setThresholds),
+    thresholdForm(model, setThresholds),
+    ...(confirmed ? [confirmed] : []),
+    details(manifest),
+  ];
   const columns = createElement("div", "columns", createElement("div", "", ...about), createElement("div", "", ...decisions));
   return createElement("article", "", title, ...(note ? [note] : []), columns);
 }

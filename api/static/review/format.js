@@ -6,15 +6,17 @@ import { partName, scoreText, verdictText } from "../shared/record_text.js";
 const REASONS = {
   candidate_differs: [translate("Models disagree"), translate("A candidate model and the model in service differ.")],
   chance: [translate("Random sample"), translate("A random part predicted good, to estimate missed defects.")],
-  doubtful: [translate("Uncertain"), translate("The score is near the threshold or between the thresholds.")],
+  doubtful: [translate("Uncertain"), translate("The score is near the threshold or between the thresholds, or the photograph is unlike those of the training.")],
   defect: [translate("Predicted defective"), translate("The model predicts a defect.")],
   asked: [translate("Requested"), translate("A person requested a review.")],
   not_inspected: [translate("Not inspected"), translate("The photograph is unlike those of the training.")],
 };
 
-/** Why a task needs a review: [title, sentence]. */
-export function reasonText(why) {
-  return REASONS[why] ?? [why, ""];
+const UNLIKE = [translate("Unlike the training"), translate("The photograph is unlike those of the training.")];
+
+/** Why a task needs a review: [title, sentence]. A photograph unlike the training is never good, whatever its score. */
+export function reasonText({ why, record }) {
+  return why === "doubtful" && record.unlike_training ? UNLIKE : (REASONS[why] ?? [why, ""]);
 }
 
 /** The text of a reviewer's verdict: a photograph that was not inspected is dismissed instead of unsure. */
@@ -23,12 +25,13 @@ export function reviewText(label, { refusal }) {
 }
 
 /** A task as text for screen readers. */
-export function taskText({ record, why }) {
+export function taskText(task) {
+  const { record } = task;
   const { answer, refusal } = record;
   const station = record.station ? `, ${translate("station {station}", { station: record.station })}` : "";
   const part = `${partName(record)}${station}`;
   if (refusal) return `${part}. ${translate("Not inspected")}. ${refusal.detail}`;
   const { label, score } = answer.decision;
   const values = { verdict: verdictText(label), score: scoreText(score) };
-  return `${part}. ${translate("The model predicts {verdict}, score {score}.", values)} ${reasonText(why)[0]}.`;
+  return `${part}. ${translate("The model predicts {verdict}, score {score}.", values)} ${reasonText(task)[0]}.`;
 }

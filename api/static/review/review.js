@@ -137,6 +137,23 @@ function verdictConflict({ drawing }, label) {
   return "";
 }
 
+/** Confirms that the photograph is usual although it is unlike the training; it stays to be judged. */
+async function confirmUsual() {
+  const task = shown;
+  if (!task?.record.unlike_training || task.isUsual) return announce(translate("This photograph has nothing to confirm."));
+  task.isUsual = true; // a second key does not ask again
+  try {
+    await requests.confirmUsual(task.record.answer.model.name, [task.id]);
+  } catch (error) {
+    task.isUsual = false;
+    if (task === shown) panel.showNotice(error.message);
+    return undefined;
+  } finally {
+    if (task === shown) panel.showWarnings(task);
+  }
+  return announce(translate("Confirmed as usual: photographs like this one get no warning from now on."));
+}
+
 function skip() {
   if (!shown) return;
   remember({ task: shown, verdict: null, state: "" });
@@ -208,6 +225,7 @@ bindKeys(
       g: () => judge("good"),
       u: () => judge("unsure"),
       n: skip,
+      w: confirmUsual,
       ArrowRight: skip,
       r: () => byId("reason").focus(),
       k: () => byId("mask-correct").click(),
@@ -217,6 +235,7 @@ bindKeys(
 );
 byId("skip").addEventListener("click", (event) => event.detail > 1 || skip());
 byId("undo").addEventListener("click", undo);
+byId("usual").addEventListener("click", confirmUsual);
 byId("try-now").addEventListener("click", () => {
   credentials.declined = false;
   refill();

@@ -11,6 +11,7 @@ export class Task {
     this.drawing = null;
     this.hasClasses = false; // whether the mask has a class for each pixel
     this.bitmap = null;
+    this.isUsual = false; // confirmed on this page
     this.error = ""; // why the last verdict was not stored
     this.stored = false; // whether the service stored a verdict of this page
     this.reopened = false; // reopened by the reviewer: needs no lease

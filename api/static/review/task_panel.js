@@ -3,19 +3,20 @@
 import { byId, createElement } from "../shared/dom.js";
 import { formatNumber, translate, translateCount } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
-import { verdictKind, thresholdText, partName, scoreText, servingLabel, verdictText } from "../shared/record_text.js";
+import { verdictKind, thresholdText, partName, scoreText, servingLabel, verdictText, warningText } from "../shared/record_text.js";
 import { reasonText, reviewText } from "./format.js";
 
 const MAX_RECENT = 4; // recent verdicts
 
 /** Shows a task. */
-export function showTask({ record, why, shadows, error }) {
+export function showTask(task) {
+  const { record, why, shadows, error } = task;
   const { answer, refusal } = record;
   const serving = servingLabel(record);
   byId("part").textContent = partName(record);
   byId("part").href = `parts/${record.record_id}`;
   byId("facts").textContent = [record.station, timeText(record.inspected_at)].filter(Boolean).join(" · ");
-  const [title, text] = reasonText(why);
+  const [title, text] = reasonText(task);
   byId("why").dataset.why = why;
   byId("why-title").textContent = title;
   byId("why-text").textContent = text;
@@ -28,7 +29,17 @@ export function showTask({ record, why, shadows, error }) {
     return model(translate("Candidate"), name, shadow, differs ? translate("differs") : translate("agrees"), differs);
   });
   byId("models").replaceChildren(own, ...candidates);
+  showWarnings(task);
   showNotice(error);
+}
+
+/** Shows the warnings of a photograph unlike the training, and whether it is confirmed as usual. */
+export function showWarnings({ record, isUsual }) {
+  byId("unlike").hidden = !record.unlike_training;
+  const warnings = record.unlike_training ? record.answer.warnings : [];
+  byId("warnings").replaceChildren(...warnings.map((warning) => createElement("li", "", warningText(warning))));
+  byId("usual").disabled = isUsual;
+  byId("usual").lastElementChild.textContent = isUsual ? translate("Confirmed as usual") : translate("Usual photograph");
 }
 
 /** Shows a button for each verdict, which calls `onJudge(label)`; keeps identical buttons. */

@@ -27,6 +27,20 @@ const SENTENCES = {
   "roll back": (name, change) => translate("{name} rolled a model back: {aliases}.", { name, aliases: aliasesText(change) }),
   candidate: (name, change) => translate("{name} changed the candidate: {aliases}.", { name, aliases: aliasesText(change) }),
   thresholds: thresholdsText,
+  confirm: (name, change) =>
+    translateCount(
+      changedRecords(change).length,
+      "{name} confirmed {count} photograph as usual: {model} {version}.",
+      "{name} confirmed {count} photographs as usual: {model} {version}.",
+      { name, ...namedModel(change) },
+    ),
+  withdraw: (name, change) =>
+    translateCount(
+      changedRecords(change).length,
+      "{name} withdrew the confirmation of {count} photograph: {model} {version}.",
+      "{name} withdrew the confirmation of {count} photographs: {model} {version}.",
+      { name, ...namedModel(change) },
+    ),
   "retry an event": (name, { before }) => translate("{name} retried an event for {receiver}.", { name, receiver: receiverName(before.sink) }),
   "retry events": (name, { after }) =>
     translateCount(
@@ -142,6 +156,16 @@ const SENTENCES = {
 export function changeText(change) {
   const name = change.who || translate("An unknown person");
   return SENTENCES[change.what]?.(name, change) ?? `${name}: ${change.what}.`;
+}
+
+/** The records that a change of confirmed photographs added or removed. */
+export function changedRecords({ before, after }) {
+  const [fewer, more] = before.records.length < after.records.length ? [before, after] : [after, before];
+  return more.records.filter((id) => !fewer.records.includes(id));
+}
+
+function namedModel({ after: { model, version } }) {
+  return { model, version };
 }
 
 function details({ review_reason: reason, reviewed_mask: corrected }) {

@@ -67,6 +67,12 @@ export class RecordRequests {
     return this.json(`v1/records/${id}/review`, { method: "PUT", headers, body: JSON.stringify(sent) });
   }
 
+  /** Confirms photographs of the model `name` as usual, by their record ids; returns what is confirmed now. */
+  async confirmUsual(name, records) {
+    const body = JSON.stringify({ records });
+    return this.json(`v1/models/${encodeURIComponent(name)}/confirmed`, { method: "POST", headers: JSON_TYPE, body });
+  }
+
   /** The newest changes of a record, the newest first. */
   async changesOf(id) {
     return (await this.json(`v1/records/${id}/audit`)).changes;

@@ -49,3 +49,8 @@ export function partName({ part_id: part, record_id: id }) {
 export function servingLabel({ answer }) {
   return answer?.decision.label ?? NOT_INSPECTED;
 }
+
+/** A warning about a photograph without the code with which the English ones begin. */
+export function warningText(warning) {
+  return warning.replace(/^unlike_training: /, "");
+}

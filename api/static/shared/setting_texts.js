@@ -46,7 +46,7 @@ export const GROUPS = [
     title: translate("Inspection"),
     settings: {
       record: { title: translate("Recording"), values: { required: translate("required"), "best-effort": translate("as far as possible"), off: translate("off") } },
-      unlike_training: { title: translate("Photographs unlike the training"), values: { reject: translate("not inspected"), warn: translate("inspected with a warning") } },
+      unlike_training: { title: translate("Photographs very unlike the training"), values: { reject: translate("not inspected"), warn: translate("inspected with a warning") } },
       engine: { title: translate("Engine") },
       max_pixels: { title: translate("Most pixels of a photograph") },
       max_body_bytes: { title: translate("Largest request"), unit: translate("bytes") },

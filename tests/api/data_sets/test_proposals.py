@@ -247,7 +247,9 @@ def predict(brightness=204, spot_from=None, threshold=0.5):
     if spot_from is not None:
         predictor.have_classes(spot_from)
     image = part_image(brightness=brightness)
-    prediction = predictor.interpret(predictor.infer(image[np.newaxis]), 0, (24, 40), threshold=threshold)
+    prediction = predictor.interpret(
+        predictor.infer(image[np.newaxis]), 0, (24, 40), unlike=False, threshold=threshold
+    )
     return prediction, predictor.config
 
 

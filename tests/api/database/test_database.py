@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 from unittest.mock import Mock
 
 import pytest
-from sqlalchemy import create_mock_engine, insert, text
+from sqlalchemy import create_mock_engine, insert, select, text
 from sqlalchemy.exc import DBAPIError
 
-from api.database.database import migrate, migration_scripts, open_database, write_transaction
+from api.database.database import migrate, migration_scripts, open_database, revision_of, write_transaction
 from api.database.schema import all_tables
-from api.record.tables import audit
+from api.record.tables import audit, inspections
 from segdec.errors import ConfigError
 
 
@@ -21,7 +21,7 @@ def test_changed_tables_need_a_migration():
     )
     all_tables().create_all(mock, checkfirst=False)
     digest = hashlib.sha256("".join(sorted(map(str, statements))).encode()).hexdigest()[:16]
-    expected = {"0001": "705c894086ca3ec7"}
+    expected = {"0002": "36fcc0cc7ae37feb"}
     head = migration_scripts().get_current_head()
     assert digest == expected.get(head), "add a migration, and its digest here"
 
@@ -34,6 +34,16 @@ def test_only_these_tables_are_append_only(engine):
     with engine.connect() as connection:
         found = set(connection.execute(text(names[connection.dialect.name])).scalars())
     assert found == {"audit", "data_set_annotations", "data_set_versions"}
+
+
+def test_the_first_version_is_migrated(engine):
+    with write_transaction(engine) as connection:
+        connection.execute(text("ALTER TABLE inspections DROP COLUMN unlike"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+    migrate(engine)
+    with engine.connect() as connection:
+        assert connection.execute(select(inspections.c.unlike)).all() == []
+        assert revision_of(connection) == migration_scripts().get_current_head() != "0001"
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)

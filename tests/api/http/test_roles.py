@@ -97,6 +97,7 @@ reviewer       POST            /v1/review/next
 reviewer       GET             /v1/review/agreement
 reviewer       GET             /v1/review/statistics
 reviewer       PUT DELETE      /v1/records/{record_id}/review
+reviewer       POST            /v1/models/{name}/confirmed
 reviewer       GET             /v1/training/jobs
 reviewer       GET             /v1/training/jobs/{job_id}
 reviewer       GET             /v1/training/jobs/{job_id}/events
@@ -118,6 +119,7 @@ engineer       POST            /v1/admin/models/{name}/promote
 engineer       POST            /v1/admin/models/{name}/reload
 engineer       POST            /v1/admin/models/{name}/rollback
 engineer       POST            /v1/admin/models/{name}/thresholds
+engineer       DELETE          /v1/admin/models/{name}/versions/{version}/confirmed/{number}
 engineer       POST            /v1/admin/outbox/retry
 engineer       POST            /v1/admin/outbox/{event_id}/discard
 engineer       POST            /v1/admin/outbox/{event_id}/retry

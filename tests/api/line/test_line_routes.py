@@ -87,6 +87,7 @@ def test_a_photograph_unlike_those_of_the_training_may_be_a_warning(
         answer = inspect(client, black)
         assert answer.status_code == 200
         assert answer.json()["warnings"] == ["unlike_training: black or almost black (lamp off, lens cap)"]
+        assert answer.json()["decision"]["label"] == "review"
         assert uninspected(client) == []
 
 

@@ -57,9 +57,9 @@ def test_medians_of_the_last_and_the_first_photographs(line):
     brightness, layout = found.measures
     assert (brightness.measure, brightness.now, brightness.start) == ("brightness", 0.4, 0.2)
     assert (layout.measure, layout.now, layout.start) == ("layout", 0.1, 0.1)
-    line.add(0.5, 0.6, 0.7)
+    line.add(0.7, 0.8, 0.9)
     (found,) = line.read()
-    assert (found.near_limit, found.measures[0].now, found.measures[0].start) == (True, 0.5, 0.2)
+    assert (found.near_limit, found.measures[0].now, found.measures[0].start) == (True, 0.7, 0.2)
 
 
 def test_another_version_starts_again(line):

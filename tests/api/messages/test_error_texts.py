@@ -43,8 +43,8 @@ COMPUTED = {
     "api/http/admission.py": {"self.code": ["log_ins_full", "queue_full", "exports_full"]},
     "api/http/middleware/cross_site.py": {"CODE": ["cross_site"]},
     "api/models/file_update.py": {
-        "f'{self.kind}_changed'": ["aliases_changed", "thresholds_changed"],
-        "f'{self.kind}_fixed'": ["aliases_fixed", "thresholds_fixed"],
+        "f'{self.kind}_changed'": ["aliases_changed", "confirmations_changed", "thresholds_changed"],
+        "f'{self.kind}_fixed'": ["aliases_fixed", "confirmations_fixed", "thresholds_fixed"],
     },
     "api/models/aliases.py": {"code": ["no_candidate", "no_previous"]},
     "api/record/record.py": {"f'picture_{state}'": ["picture_expiring", "picture_expired", "picture_lost"]},

@@ -32,7 +32,7 @@ def rejections() -> Iterator[str]:
     reasons.remove(photograph_reasons.THAN_TRAINING)
     for reason in (*reasons, *photograph_reasons.CAUSES.values()):
         with pytest.raises(ImageError) as raised:
-            PhotographComparison(reason).check()
+            PhotographComparison(reason, refused=True).check()
         yield str(raised.value)
         yield from PhotographComparison(reason).check("warn")
 

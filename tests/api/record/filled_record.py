@@ -36,7 +36,7 @@ def make_row(number: int, **changes: object) -> Row:
     model = {"model": "m", "version": "1", "manifest_sha256": None, "engine": ""}
     verdict = {"label": "scratch", "score": 0.9, "log_odds": 2.0, "threshold": 0.5, "review_threshold": None}
     draw = {"draw": 0.0, "draw_probability": 1.0, "draw_reason": "defect"}
-    content = {"answer": ANSWER, "mask": MASK, "heat_map": None}
+    content = {"answer": ANSWER, "mask": MASK, "heat_map": None, "unlike": None}
     return {**keys, **part, **model, **verdict, **draw, **content, **changes}
 
 

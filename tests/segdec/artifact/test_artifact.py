@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from segdec.artifact import Manifest, SelfTest, open_artifact, read_manifest, write_artifact
+from segdec.artifact import (
+    Manifest,
+    SelfTest,
+    TrainingPhotographs,
+    open_artifact,
+    read_manifest,
+    write_artifact,
+)
 from segdec.artifact.variants import Variant
 from segdec.config import InputConfig, NetworkConfig
 from segdec.errors import ArtifactError
@@ -120,11 +127,33 @@ def test_flipped_byte_in_another_file_is_named(name: str, folder: Path) -> None:
     assert f"{folder / name} has changed since the export" in refusal(folder)
 
 
-@pytest.mark.parametrize(("version", "age"), [(9, "an older"), (11, "a newer")])
+@pytest.mark.parametrize(("version", "age"), [(9, "an older"), (12, "a newer")])
 def test_other_format_is_rejected_before_its_unknown_fields(version: int, age: str, folder: Path) -> None:
     rewrite(folder, format_version=version, segdec_version="9.0", novelty=True)
-    text = f"format_version {version}. Expected 10: {age} segdec (9.0) wrote it. Export the model again"
+    text = f"format_version {version}. Expected 10 or 11: {age} segdec (9.0) wrote it. Export the model again"
     assert text in refusal(folder)
+
+
+EARLIER_LIMITS = {
+    "false_alarm_rate": 0.001,
+    "photographs": 20,
+    "measures": {"brightness": {"lowest": [0, 1], "centre": [0, 1], "references": "AAA=", "limit": 1.0}},
+}
+"""Of format 10, which had no limits above which photographs are refused."""
+
+
+def test_limits_of_format_10_are_dropped_and_the_rest_is_read(folder: Path) -> None:
+    ranges = {"heights": [8, 8], "widths": [8, 8], "aspects": [1, 1]}
+    earlier = {"training_photographs": {**ranges, "limits": EARLIER_LIMITS}, "segdec_version": "0.0.9"}
+    rewrite(folder, format_version=10, **earlier)
+    manifest = read_manifest(folder)
+    assert manifest.training_photographs == TrainingPhotographs(**ranges)
+    [note] = manifest.notes
+    assert "inspects any photograph, because segdec 0.0.9" in note and note.endswith("Export it again.")
+    rewrite(folder, format_version=10, training_photographs=None)
+    assert read_manifest(folder).notes == ()
+    rewrite(folder, format_version=11, training_photographs=ranges)
+    assert read_manifest(folder).notes == ()
 
 
 @pytest.mark.parametrize(
@@ -219,7 +248,7 @@ def test_engine_error_names_the_artifact(folder: Path) -> None:
 
 
 def test_control_characters_in_a_version_are_escaped(folder: Path) -> None:
-    rewrite(folder, format_version=11, segdec_version="9.0\x1b[2J" + "x" * 1000)
+    rewrite(folder, format_version=12, segdec_version="9.0\x1b[2J" + "x" * 1000)
     assert r"a newer segdec (9.0\x1b[2Jxxx" in refusal(folder)
     assert len(refusal(folder)) < 400
 

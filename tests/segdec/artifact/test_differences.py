@@ -14,7 +14,7 @@ from segdec.config import InputConfig
 from segdec.errors import ImageError
 from segdec.images import PIXELS, Photograph
 from segdec.photograph_check import Alteration, measure_photograph
-from segdec.photograph_reasons import BLACK, CAUSES, PART, PROPORTIONS, SIZE
+from segdec.photograph_reasons import BLACK, CAUSES, OTHER_PROPORTIONS, OTHER_SIZE, PART
 from tests.segdec.artifact.test_artifact import MANIFEST
 
 MEASURES = "brightness", "sharpness", "layout", "texture"
@@ -43,49 +43,103 @@ def test_differences_from_the_training_photographs(height, width, depth, kind, w
 
 
 @pytest.mark.parametrize(
-    ("level", "height", "width", "policy", "reason"),
+    ("level", "height", "width", "policy", "reason", "refused"),
     [
-        (110, 32, 48, "native", None),
-        (3, 32, 48, "native", BLACK),
-        (110, 48, 32, "native", PROPORTIONS),
-        (110, 64, 96, "native", SIZE),
-        (110, 64, 96, "resize", None),
+        (110, 32, 48, "native", None, False),
+        (3, 32, 48, "native", BLACK, True),
+        (160, 32, 48, "native", PART, False),
+        (110, 32, 36, "resize", OTHER_PROPORTIONS, True),
+        (110, 32, 42, "resize", OTHER_PROPORTIONS, False),
+        (110, 48, 32, "native", OTHER_PROPORTIONS, True),
+        (110, 37, 55, "native", OTHER_SIZE, False),
+        (110, 64, 96, "native", OTHER_SIZE, True),
+        (3, 37, 55, "native", BLACK, True),
+        (110, 64, 96, "resize", None, False),
     ],
 )
-def test_photograph_unlike_those_of_the_training(grey_training, level, height, width, policy, reason) -> None:
+def test_photograph_unlike_those_of_the_training(
+    grey_training, level, height, width, policy, reason, refused
+) -> None:
     size = {} if policy == "native" else {"height": 32, "width": 48}
     changes = {"training_photographs": grey_training, "input": InputConfig(policy=policy, **size)}
     model = MANIFEST.model_copy(update=changes)
     photograph = Photograph(np.full((height, width, 1), level, np.uint8), "png", 8)
-    prepared = np.full((32, 48, 1), level, np.uint8)
-    found = compare_photograph(model, photograph, prepared)
-    assert set(found.distances) == (set(MEASURES) if reason in (None, BLACK) else set())
-    assert found.reason == reason and (found.distances.get("brightness", 2) > 1) == (reason is not None)
-    if reason is None:
-        assert not any(text.startswith("unlike_training") for text in found.check())
+    found = compare_photograph(model, photograph, np.full((32, 48, 1), level, np.uint8))
+    assert set(found.distances) == {*MEASURES, "proportions"}
+    assert (found.reason, found.refused) == (reason, refused)
+    assert [text for text in found.check("warn") if text.startswith("unlike_training")] == (
+        [] if reason is None else [f"unlike_training: {reason}"]
+    )
+    if not refused:
+        assert found.check() == found.check("warn")
         return
     with pytest.raises(ImageError, match=re.escape(f"The photograph is {reason}. Expected")) as caught:
         found.check()
     assert caught.value.code == "unlike_training"
-    first, *_ = found.check("warn")
-    assert first == f"unlike_training: {reason}"
+
+
+NOTHING = PhotographComparison()
 
 
 def test_the_surface_is_compared_if_the_model_knows_it(grey_training, surface_training) -> None:
     known = MANIFEST.model_copy(update={"training_photographs": surface_training})
-    like, other = np.array([0.11, 0.2], np.float32), np.array([0.11, 0.3], np.float32)
-    found = compare_surface(known, like, {})
+    like, unlike, other = (np.array([0.11, second], np.float32) for second in (0.2, 0.211, 0.3))
+    found = compare_surface(known, like, NOTHING)
     assert found.reason is None and set(found.distances) == {"surface"} and found.check() == ()
-    assert compare_surface(known, other, {}).check("warn") == (
-        "unlike_training: of another part or surface than those of the training",
+    for surface in (unlike, other):
+        assert compare_surface(known, surface, NOTHING).check("warn") == (
+            "unlike_training: of another part or surface than those of the training",
+        )
+    assert compare_surface(known, unlike, NOTHING).check() == compare_surface(known, unlike, NOTHING).check(
+        "warn"
     )
     with pytest.raises(
         ImageError, match=r"than those of the training, or shows a very large defect\. Expected"
     ):
-        compare_surface(known, other, {}).check()
+        compare_surface(known, other, NOTHING).check()
     before = MANIFEST.model_copy(update={"training_photographs": grey_training})
     for model, surface in ((known, None), (before, other), (MANIFEST, other)):
-        assert compare_surface(model, surface, {}) == PhotographComparison()
+        assert compare_surface(model, surface, NOTHING) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("level", "side", "surface", "reason", "refused"),
+    [
+        (110, 1, 0.2, None, False),
+        (160, 1, 0.2, PART, False),
+        (160, 1, 0.3, PART, True),
+        (110, 1.15, 0.2, OTHER_SIZE, False),
+        (110, 1.15, 0.3, PART, True),
+        (110, 2, 0.2, OTHER_SIZE, True),
+    ],
+)
+def test_the_surface_adds_to_what_was_found_before(
+    surface_training, level, side, surface, reason, refused
+) -> None:
+    """A photograph has one warning, by all that was found."""
+    changes = {"training_photographs": surface_training, "input": InputConfig(policy="native")}
+    model = MANIFEST.model_copy(update=changes)
+    size = round(32 * side), round(48 * side)
+    photograph = Photograph(np.full((*size, 1), level, np.uint8), "tiff", 16)
+    before = compare_photograph(model, photograph, np.full((32, 48, 1), level, np.uint8))
+    found = compare_surface(model, np.array([0.11, surface], np.float32), before)
+    assert (found.reason, found.refused) == (reason, refused)
+    assert set(found.distances) == {*before.distances, "surface"} and found.warnings == before.warnings
+    words = [text.split(":")[0] for text in found.check("warn")]
+    assert words.count("unlike_training") == (reason is not None) and words[-1] == "bit_depth"
+
+
+def test_the_measures_beyond_their_limits_are_those_that_can_be_confirmed(surface_training) -> None:
+    model = MANIFEST.model_copy(update={"training_photographs": surface_training})
+    measured = {"brightness": np.array([-1.1, 0.0])}
+    warned = compare_surface(
+        model, np.array([0.11, 0.211], np.float32), PhotographComparison(measured=measured)
+    )
+    assert list(warned.beyond_limits) == ["brightness", "surface"]
+    assert warned.beyond_limits["brightness"] is measured["brightness"]
+    like = compare_surface(model, np.array([0.11, 0.2], np.float32), NOTHING)
+    refused = compare_surface(model, np.array([0.11, 0.3], np.float32), NOTHING)
+    assert (like.beyond_limits, refused.beyond_limits, NOTHING.beyond_limits) == ({}, {}, {})
 
 
 def test_another_surface_is_explained_by_what_was_measured_before(surface_training) -> None:
@@ -102,6 +156,6 @@ def test_another_surface_is_explained_by_what_was_measured_before(surface_traini
     before = compare_pixels(model, (32, 48), dark)
     assert before.reason is None and 0.2 < before.distances["brightness"] < 1
     other = np.array([0.11, 0.3], np.float32)
-    assert compare_surface(model, other, before.measured).reason == CAUSES["darker"]
+    assert compare_surface(model, other, before).reason == CAUSES["darker"]
     like = compare_pixels(model, (32, 48), grey)
-    assert compare_surface(model, other, like.measured).reason == PART
+    assert compare_surface(model, other, like).reason == PART

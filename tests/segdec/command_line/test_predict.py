@@ -95,27 +95,31 @@ def test_photograph_of_another_surface_is_not_inspected(
 
     def infer(engine: Any, images: NDArray[np.uint8]) -> Logits:
         """The first pixel decides."""
-        surface = [[0.11, 0.2 if pixel == 110 else 0.3] for pixel in images[:, 0, 0, 0]]
+        known = {110: 0.2, 111: 0.211}
+        surface = [[0.11, known.get(pixel, 0.3)] for pixel in images[:, 0, 0, 0].tolist()]
         return replace(run(engine, images), surface=np.array(surface, np.float32))
 
     set_trained(artifact_copy, surface_training)
     with pytest.raises(ArtifactError, match=r"returns a surface of shape None\. Expected \(1, 2\)"):
         Predictor.load(artifact_copy)
     monkeypatch.setattr(TensorFlowEngine, "infer", infer)
-    for name, level in {"like": 110, "other": 111}.items():
+    for name, level in {"like": 110, "unlike": 111, "other": 112}.items():
         image = np.full((32, 48), 110, np.uint8)
         image[0, 0] = level
         cv2.imwrite(f"{name}.png", image)
-    code, rows, err = predict("like.png", "other.png", "--model", artifact_copy)
-    assert code == 1 and [row[1] == "NOT_INSPECTED" for row in rows[-2:]] == [False, True]
+    words = ("--model", artifact_copy, "--threshold", "1")
+    code, rows, err = predict("like.png", "unlike.png", "other.png", *words)
+    assert code == 1 and [row[1] for row in rows[-3:]] == ["good", "review", "NOT_INSPECTED"]
+    assert "warning: unlike.png: unlike_training: of another part or surface" in err
     assert "The photograph is of another part or surface than those of the training" in err
-    code, _, err = predict("other.png", "--model", artifact_copy, "--unlike-training", "warn")
-    assert code == 0 and "other.png: unlike_training: of another part or surface" in err
+    code, rows, err = predict("other.png", *words, "--unlike-training", "warn")
+    assert code == 0 and rows[-1][1] == "review"
+    assert "other.png: unlike_training: of another part or surface" in err
     predictor = Predictor.load(artifact_copy)
-    assert [predictor.find_unlike(read_image(Path(f"{name}.png")).pixels) for name in ("like", "other")] == [
-        None,
-        "of another part or surface than those of the training",
-    ]
+    photographs = [read_image(Path(f"{name}.png")).pixels for name in ("like", "unlike", "other")]
+    found = [predictor.compare(each) for each in photographs]
+    part = "of another part or surface than those of the training"
+    assert [(each.reason, each.refused) for each in found] == [(None, False), (part, False), (part, True)]
 
 
 def test_photograph_unlike_those_of_the_training_is_not_inspected(
@@ -133,7 +137,7 @@ def test_photograph_unlike_those_of_the_training_is_not_inspected(
     assert code == 0 and not any("NOT_INSPECTED" in row for row in rows)
     assert "warning: black.png: unlike_training: black or almost black (lamp off, lens cap)" in err
     predictor = Predictor.load(artifact_copy)
-    assert [predictor.find_unlike(read_image(Path(name)).pixels) for name in photographs] == [
+    assert [predictor.compare(read_image(Path(name)).pixels).reason for name in photographs] == [
         None,
         "black or almost black (lamp off, lens cap)",
         None,

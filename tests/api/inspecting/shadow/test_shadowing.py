@@ -38,7 +38,7 @@ def shelf(tmp_path, monkeypatch):
 
 def find_nothing(predictor):
     interpret = predictor.interpret
-    predictor.interpret = lambda *asked, **_: interpret(*asked, threshold=1.0)
+    predictor.interpret = lambda *asked, **words: interpret(*asked, **{**words, "threshold": 1.0})
 
 
 @pytest.fixture
@@ -140,8 +140,8 @@ def test_candidate_with_another_input_prepares_the_photograph_itself(client, she
     other = candidate.config.input.model_copy(update={"convert_color": True})
     candidate.config = candidate.config.model_copy(update={"input": other})
     candidate.prepare = lambda image: np.repeat(image, 2, axis=0)
-    candidate.interpret = lambda _, row, size, threshold: shelf.predictors["1"].interpret(
-        _, row, (2 * size[0], size[1]), threshold=threshold
+    candidate.interpret = lambda _, row, size, **words: shelf.predictors["1"].interpret(
+        _, row, (2 * size[0], size[1]), **words
     )
     inspect(client, part)
     inspect(client, part, "?threshold=0.9")
@@ -186,6 +186,15 @@ def test_a_candidate_does_not_inspect_another_surface(client, shelf, surface_tra
     assert report(client)["not_inspected"] == 1
 
 
+def test_a_candidate_has_what_is_unlike_its_training_for_review(client, shelf, grey_training):
+    know_training(shelf.predictors["2"], grey_training)
+    inspect(client, encode_png(np.full((32, 48, 1), 60, np.uint8)))
+    wait_for(lambda: report(client)["answered"] == 1)
+    assert (report(client)["differing"], report(client)["not_inspected"]) == (1, 0)
+    (task,) = client.post("/v1/review/next", json={"session": "mine"}).json()["tasks"]
+    assert (task["why"], task["shadows"][0]["label"]) == ("candidate_differs", "review")
+
+
 def test_a_candidate_inspects_what_the_stable_model_does_not(client, shelf, grey_training):
     _, black = know_training(shelf.predictors["1"], grey_training)
     answer = client.post("/v1/inspect", content=black, headers=PNG)
@@ -206,7 +215,7 @@ def test_a_candidate_inspects_everything_if_that_is_only_a_warning(make_client, 
     with make_client(unlike_training="warn") as client:
         inspect(client, black)
         wait_for(lambda: report(client)["answered"] == 1)
-        assert (report(client)["differing"], report(client)["not_inspected"]) == (0, 0)
+        assert (report(client)["differing"], report(client)["not_inspected"]) == (1, 0)  # for review
 
 
 def test_without_a_record_nothing_is_shadowed(make_client, shelf, part):
