@@ -1,0 +1,88 @@
+"""Three outcomes, defective, review and good, where a single threshold would reject many good parts."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t
+
+from segdec.runtime.counts import count_of
+from training.config import ThresholdConfig
+from training.metrics.calibration import apply_calibration
+from training.metrics.thresholds import (
+    ENOUGH_DEFECTIVE,
+    ScoredPhotographs,
+    ScoreThresholds,
+    choose_score_thresholds,
+    place_thresholds,
+    prediction_limit,
+)
+
+MAX_SHARE = 0.01
+"""Share of good parts that are rejected, and of defective ones that are missed, with three outcomes."""
+
+MANY_REVIEWS = 0.5
+"""Share of good parts for review from which a note says that the model decides little."""
+
+EXPECTED_SPREAD, SPREAD_WEIGHT = 1.5, 8
+"""Expected standard deviation of the log-odds of defective parts, in that of good ones, and the number of
+parts that this counts for; chosen with `benchmarks.thresholds`, see docs/evaluation.md."""
+
+MISS_COST = ThresholdConfig().miss_cost
+
+Floats = NDArray[np.float64]
+
+
+def choose_outcomes(
+    scored: ScoredPhotographs, settings: ThresholdConfig, *, balanced: bool = True
+) -> ScoreThresholds:
+    """Chooses calibration and thresholds as `choose_score_thresholds`, or three outcomes.
+
+    Three outcomes if a single threshold would reject more than `settings.max_rejected` of the good parts,
+    unless `settings` name a threshold, a review or another cost of a miss. A further good part is then
+    rejected, and a further defective one missed, with the probability `MAX_SHARE`. If a single threshold can
+    meet both shares, nothing is for review.
+    """
+    limits = choose_score_thresholds(scored, settings, balanced=balanced)
+    good, defective = (scored.worst_of_groups(good=kind) for kind in (True, False))
+    decided = settings.score is not None or settings.review or settings.miss_cost != MISS_COST
+    if decided or len(good) < 2 or not len(defective):
+        return limits
+    rejected = float(np.mean(apply_calibration(limits.calibration, good) >= limits.threshold))
+    if rejected <= settings.max_rejected:
+        return limits
+    upper = prediction_limit(good, MAX_SHARE)
+    lower = limit_missed(good, defective)
+    if lower >= upper:
+        return place_thresholds(scored, limits.calibration, (lower + upper) / 2, None)
+    notes = _explain(float(np.mean(good >= lower)) - float(np.mean(good >= upper)), rejected, len(defective))
+    return place_thresholds(scored, limits.calibration, upper, lower, notes)
+
+
+def limit_missed(good: Floats, defective: Floats) -> float:
+    """Returns the log-odds below which a further defective part is with the probability `MAX_SHARE`.
+
+    It is the quantile of the defective parts [M]; with too few of them, that of a normal distribution whose
+    standard deviation is estimated from them and, as prior, from the good parts [N].
+    """
+    count = len(defective)
+    if MAX_SHARE * (count + 1) >= 1:
+        return -prediction_limit(-defective, MAX_SHARE)
+    prior = SPREAD_WEIGHT * (EXPECTED_SPREAD * good.std(ddof=1)) ** 2
+    freedom = SPREAD_WEIGHT + count - 1
+    spread = np.sqrt((prior + count * defective.var()) / freedom)
+    return float(defective.mean() - t.ppf(1 - MAX_SHARE, freedom) * np.sqrt(1 + 1 / count) * spread)
+
+
+def _explain(reviewed: float, rejected: float, defective: int) -> tuple[str, ...]:
+    """Returns why there are three outcomes; `reviewed` and `rejected` are shares of good parts."""
+    reason = (
+        f"A single threshold would reject {100 * rejected:.0f} of 100 good parts: uncertain parts are for "
+        "review instead."
+    )
+    if defective < ENOUGH_DEFECTIVE:
+        known = count_of(defective, "defective part")
+        limit = f"{known} cannot show how low the score of a defect can be, so many parts are for review."
+        return reason, limit
+    if reviewed > MANY_REVIEWS:
+        share = f"{100 * reviewed:.0f} of 100 good parts are for review"
+        return reason, f"The scores of good and defective parts overlap: {share}."
+    return (reason,)
