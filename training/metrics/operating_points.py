@@ -69,8 +69,8 @@ def find_outcome_curve(
         return None
     edges = np.unique(np.concatenate([good, defective]))
     own = np.unique([*thresholds])
-    between = (edges[:-1] + edges[1:]) / 2
-    places = np.unique(np.concatenate([own, _thin(between, good, defective, MAX_CURVE_POINTS - len(own))]))
+    between = _thin((edges[:-1] + edges[1:]) / 2, good, defective, MAX_CURVE_POINTS - len(own))
+    places = np.unique([*own, *(_shorten(place, edges) for place in between.tolist())])
     return OutcomeCurve(
         scores=tuple(places.tolist()),
         rejected=tuple((len(good) - np.searchsorted(good, places)).tolist()),

@@ -79,10 +79,15 @@ def _explain(reviewed: float, rejected: float, defective: int) -> tuple[str, ...
         "review instead."
     )
     if defective < ENOUGH_DEFECTIVE:
-        known = count_of(defective, "defective part")
-        limit = f"{known} cannot show how low the score of a defect can be, so many parts are for review."
+        limit = (
+            f"{count_of(defective, 'defective part')} cannot show how low the score of a defect can be, so "
+            "many parts are for review."
+        )
         return reason, limit
     if reviewed > MANY_REVIEWS:
-        share = f"{100 * reviewed:.0f} of 100 good parts are for review"
-        return reason, f"The scores of good and defective parts overlap: {share}."
+        overlap = (
+            f"The scores of good and defective parts overlap: {100 * reviewed:.0f} of 100 good parts are for "
+            "review."
+        )
+        return reason, overlap
     return (reason,)

@@ -4,6 +4,7 @@ import { createElement } from "../shared/dom.js";
 import { formatDecimals, formatNumber, translate } from "../shared/language.js";
 import { limitsText } from "../shared/record_text.js";
 import { operatingPoints } from "./operating_points.js";
+import { outcomeCurve } from "./outcome_curve.js";
 import { levelText, ratingNote } from "./rating_note.js";
 import { ModelRequests } from "./requests.js";
 import { thresholdForm } from "./threshold_form.js";
@@ -29,7 +30,7 @@ export function versionCard(model, comparison, { setThresholds, openReport }) {
   const about = [factList(facts(model))];
   if (REPORT in (manifest.files ?? {})) about.push(reportLink(model, openReport));
   if (comparison) about.push(createElement("h4", "", translate("Compared with the version that answers")), factList(comparisonFacts(comparison)));
-  const decisions = [...operatingPoints(model, setThresholds), thresholdForm(model, setThresholds), details(manifest)];
+  const decisions = [...operatingPoints(model, setThresholds), ...outcomeCurve(model, setThresholds), thresholdForm(model, setThresholds), details(manifest)];
   const columns = createElement("div", "columns", createElement("div", "", ...about), createElement("div", "", ...decisions));
   return createElement("article", "", title, ...(note ? [note] : []), columns);
 }

@@ -132,9 +132,9 @@ def test_thresholds_of_extreme_scores_are_valid_settings(place):
 def test_the_curve_has_a_threshold_between_any_two_parts_and_the_given_ones():
     curve = find_outcome_curve(scored([-2.0, 0.0], [-1.0, 3.0]), Calibration(), [0.6, 0.9])
     assert (curve.good, curve.defective) == (2, 2)
-    assert curve.scores[2:4] == (0.6, pytest.approx((0.5 + 0.9525741) / 2))  # 0.9 is above it
+    # Between 0.119 and 0.269, 0.269 and 0.5, 0.5 and 0.953; the given ones are 0.6 and 0.9.
+    assert curve.scores == (0.19, 0.38, 0.6, 0.73, 0.9)
     assert (curve.rejected, curve.missed) == ((1, 1, 0, 0, 0), (0, 1, 1, 1, 1))
-    assert curve.scores[-1] == 0.9
 
 
 def test_the_curve_of_many_parts_is_short_and_fine_where_few_are_wrong():
