@@ -6,7 +6,7 @@ from scipy.stats import t
 
 from segdec.runtime.counts import count_of
 from training.config import ThresholdConfig
-from training.metrics.calibration import apply_calibration
+from training.metrics.calibration import apply_calibration, fit_calibration
 from training.metrics.thresholds import (
     ENOUGH_DEFECTIVE,
     ScoredPhotographs,
@@ -22,9 +22,12 @@ MAX_SHARE = 0.01
 MANY_REVIEWS = 0.5
 """Share of good parts for review from which a note says that the model decides little."""
 
-EXPECTED_SPREAD, SPREAD_WEIGHT = 1.5, 8
+TAIL_SHARE, MIN_TAIL = 0.2, 3
+"""Share of the good parts, and their least number, to which the tail of the good scores is fitted."""
+
+EXPECTED_SPREAD, SPREAD_WEIGHT = 1.25, 8
 """Expected standard deviation of the log-odds of defective parts, in that of good ones, and the number of
-parts that this counts for; chosen with `benchmarks.thresholds`, see docs/evaluation.md."""
+parts that this counts for. Chosen with `benchmarks.thresholds`, as the tail."""
 
 MISS_COST = ThresholdConfig().miss_cost
 
@@ -49,27 +52,59 @@ def choose_outcomes(
     rejected = float(np.mean(apply_calibration(limits.calibration, good) >= limits.threshold))
     if rejected <= settings.max_rejected:
         return limits
-    upper = prediction_limit(good, MAX_SHARE)
-    lower = limit_missed(good, defective)
+    upper = limit_rejected(good)
+    lower = limit_missed(good, defective, balanced=balanced)
     if lower >= upper:
         return place_thresholds(scored, limits.calibration, (lower + upper) / 2, None)
     notes = _explain(float(np.mean(good >= lower)) - float(np.mean(good >= upper)), rejected, len(defective))
     return place_thresholds(scored, limits.calibration, upper, lower, notes)
 
 
-def limit_missed(good: Floats, defective: Floats) -> float:
-    """Returns the log-odds below which a further defective part is with the probability `MAX_SHARE`.
+def limit_rejected(good: Floats) -> float:
+    """Returns the log-odds that a further good part exceeds with the probability `MAX_SHARE`.
 
-    It is the quantile of the defective parts [M]; with too few of them, that of a normal distribution whose
-    standard deviation is estimated from them and, as prior, from the good parts [N].
+    It is the quantile of the good parts [N]; with too few of them, that of an exponential tail above the
+    highest of them, whose uncertain mean makes it a Lomax distribution (Balakrishnan and Basu 1995, The
+    exponential distribution).
     """
-    count = len(defective)
+    count = len(good)
     if MAX_SHARE * (count + 1) >= 1:
+        return prediction_limit(good, MAX_SHARE)
+    number = min(max(MIN_TAIL, round(TAIL_SHARE * count)), count - 1)
+    *_, edge = highest = np.sort(good)[::-1][: number + 1]
+    total = float(np.sum(highest - edge))
+    reach = (MAX_SHARE * (count + 1) / number) ** (-1 / number) - 1
+    return float(np.nextafter(edge + total * reach, np.inf))
+
+
+def limit_missed(good: Floats, defective: Floats, *, balanced: bool = True) -> float:
+    """Returns the log-odds below which a further defective part is with at most the probability `MAX_SHARE`.
+
+    It is the quantile of the defective parts [M]. With too few of them it is the lower one of two estimates,
+    which fail in different cases: by a normal distribution, and by the probability of a defect of all parts.
+    """
+    if MAX_SHARE * (len(defective) + 1) >= 1:
         return -prediction_limit(-defective, MAX_SHARE)
+    return min(_limit_by_spread(good, defective), _limit_by_probability(good, defective, balanced=balanced))
+
+
+def _limit_by_spread(good: Floats, defective: Floats) -> float:
+    """The quantile of a normal distribution; its standard deviation also depends on that of good parts."""
+    count = len(defective)
     prior = SPREAD_WEIGHT * (EXPECTED_SPREAD * good.std(ddof=1)) ** 2
     freedom = SPREAD_WEIGHT + count - 1
     spread = np.sqrt((prior + count * defective.var()) / freedom)
     return float(defective.mean() - t.ppf(1 - MAX_SHARE, freedom) * np.sqrt(1 + 1 / count) * spread)
+
+
+def _limit_by_probability(good: Floats, defective: Floats, *, balanced: bool) -> float:
+    """The log-odds below which `MAX_SHARE` of the sum of the probabilities of a defect of all parts is."""
+    odds = np.concatenate([good, defective])
+    labels = np.repeat([0, 1], [len(good), len(defective)])
+    probability = apply_calibration(fit_calibration(labels, odds, balanced=balanced), odds)
+    order = np.argsort(odds)
+    below = np.cumsum(probability[order]) / probability.sum()
+    return float(odds[order][np.searchsorted(below, MAX_SHARE, side="right")])
 
 
 def _explain(reviewed: float, rejected: float, defective: int) -> tuple[str, ...]:

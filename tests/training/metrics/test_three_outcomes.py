@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from scipy.stats import norm, t
+from scipy.stats import expon, norm, t
 
 from training.config import ThresholdConfig
 from training.metrics.calibration import apply_calibration
-from training.metrics.three_outcomes import choose_outcomes, limit_missed
+from training.metrics.three_outcomes import choose_outcomes, limit_missed, limit_rejected
 from training.metrics.thresholds import ScoredPhotographs, choose_score_thresholds
 
 DEFAULTS = ThresholdConfig()
@@ -96,12 +96,13 @@ def test_a_part_counts_by_its_worst_photograph():
 
 def test_few_defective_parts_make_the_review_wide():
     generator = np.random.default_rng(1)
-    good, defective = generator.normal(-2, 1, 200), generator.normal(1.5, 1, 200)
+    good = generator.normal(-2, 1, 200)
     widths = []
     for number in (1, 3, 10, 200):
-        photographs = scored(good, defective[:number])
-        widths.append(float(np.mean(good >= limit_missed(good, photographs.defective))))
+        draws = [generator.normal(1.5, 1, number) for _ in range(30)]
+        widths.append(np.mean([np.mean(good >= limit_missed(good, draw)) for draw in draws]))
     assert widths == sorted(widths, reverse=True)
+    assert widths[0] > 2 * widths[-1]
     parts = tuple(str(place // 4) for place in range(200))
     photographs = scored(good, [-1.0, -2.0, 1.0], (*parts, "a", "b", "c"))
     limits = choose_outcomes(photographs, DEFAULTS)
@@ -109,10 +110,32 @@ def test_few_defective_parts_make_the_review_wide():
 
 
 def test_the_limit_of_one_defective_part_is_that_of_the_expected_spread():
-    good = np.array([-3.0, -1.0])  # standard deviation 1.4142, so 2.1213 is expected
-    # t(8 degrees, 99 %) 2.8965, √2 for the one part.
+    good = np.array([-12.0, -8.0])  # standard deviation 2.8284, so 3.5355 is expected
+    # t(8 degrees, 99 %) 2.8965, √2 for the one part. Its own probability of a defect is nearly 1.
     assert t.ppf(0.99, 8) == pytest.approx(2.8965, abs=1e-4)
-    assert limit_missed(good, np.array([5.0])) == pytest.approx(5 - 2.8965 * 2**0.5 * 2.1213, abs=1e-3)
+    assert limit_missed(good, np.array([9.0])) == pytest.approx(9 - 2.8965 * 2**0.5 * 3.5355, abs=1e-3)
+
+
+def test_a_defect_that_is_expected_among_good_parts_lowers_the_limit():
+    """Known defects with equal, high scores do not show that all have one; good scores near them do."""
+    defective = np.full(9, 3.0)
+    far, near = np.linspace(-6, -4, 40), np.array([*np.linspace(-6, -4, 38), -0.5, 0.5])
+    assert limit_missed(near, defective) < limit_missed(far, defective) - 1
+
+
+def test_the_limit_of_few_good_parts_is_above_them():
+    # The three highest exceed the next one, 0, by 6 in all; 5 · 1 % of 3.
+    few = limit_rejected(np.array([0.0, 1.0, 2.0, 3.0]))
+    assert few == pytest.approx(6 * ((3 / 0.05) ** (1 / 3) - 1))
+    assert limit_rejected(np.zeros(5)) == pytest.approx(0, abs=1e-9) and limit_rejected(np.zeros(5)) > 0
+    assert limit_rejected(np.arange(199.0)) == pytest.approx(197.0)  # 200 · 1 % is 2: the second highest
+
+
+@pytest.mark.parametrize("number", [10, 30, 150])
+def test_further_good_parts_are_rarely_rejected(number):
+    generator = np.random.default_rng(0)
+    rejected = [expon.sf(limit_rejected(generator.exponential(1, number))) for _ in range(1000)]
+    assert np.mean(rejected) == pytest.approx(0.01, abs=0.002)
 
 
 def test_of_many_defective_parts_the_limit_is_a_quantile():
@@ -127,7 +150,7 @@ def test_further_defective_parts_are_rarely_missed(number):
     for _ in range(300):
         good, defective = generator.normal(0, 1, 40), generator.normal(4, 1.5, number)
         missed.append(norm.cdf(limit_missed(good, defective), 4, 1.5))
-    assert 0.002 < np.mean(missed) < 0.016
+    assert 0.0002 < np.mean(missed) < 0.016
 
 
 def test_everything_in_between_is_reviewed_if_nothing_separates():
