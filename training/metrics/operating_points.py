@@ -87,7 +87,8 @@ def _thin(places: Floats, good: Floats, defective: Floats, number: int) -> Float
     """
     if len(places) <= number:
         return places
-    travel = sum(np.arcsin(np.sqrt(np.searchsorted(each, places) / len(each))) for each in (good, defective))
+    shares = [np.searchsorted(each, places) / len(each) for each in (good, defective)]
+    travel = np.arcsin(np.sqrt(shares)).sum(axis=0)
     wanted = np.linspace(travel[0], travel[-1], number)
     return places[np.minimum(np.searchsorted(travel, wanted), len(places) - 1)]
 

@@ -12,6 +12,7 @@ from training.metrics.thresholds import (
     ScoredPhotographs,
     ScoreThresholds,
     choose_score_thresholds,
+    log_odds_at,
     place_thresholds,
     prediction_limit,
 )
@@ -19,8 +20,8 @@ from training.metrics.thresholds import (
 MAX_SHARE = 0.01
 """Share of good parts that are rejected, and of defective ones that are missed, with three outcomes."""
 
-MANY_REVIEWS = 0.5
-"""Share of good parts for review from which a note says that the model decides little."""
+MOST_REVIEWED = 0.9
+"""Share of good parts for review from which a model would decide nothing: fewer are reviewed then."""
 
 TAIL_SHARE, MIN_TAIL = 0.2, 3
 """Share of the good parts, and their least number, to which the tail of the good scores is fitted."""
@@ -42,7 +43,8 @@ def choose_outcomes(
     Three outcomes if a single threshold would reject more than `settings.max_rejected` of the good parts,
     unless `settings` name a threshold, a review or another cost of a miss. A further good part is then
     rejected, and a further defective one missed, with the probability `MAX_SHARE`. If a single threshold can
-    meet both shares, nothing is for review.
+    meet both shares, nothing is for review. If that leaves more than `MOST_REVIEWED` of the good parts for
+    review, and enough defective parts show it, the review begins at the single threshold.
     """
     limits = choose_score_thresholds(scored, settings, balanced=balanced)
     good, defective = (scored.worst_of_groups(good=kind) for kind in (True, False))
@@ -56,16 +58,33 @@ def choose_outcomes(
     lower = limit_missed(good, defective, balanced=balanced)
     if lower >= upper:
         return place_thresholds(scored, limits.calibration, (lower + upper) / 2, None)
-    notes = _explain(float(np.mean(good >= lower)) - float(np.mean(good >= upper)), rejected, len(defective))
-    return place_thresholds(scored, limits.calibration, upper, lower, notes)
+    single = log_odds_at(limits.calibration, limits.threshold)
+    reviewed, count = float(np.mean((good >= lower) & (good < upper))), len(defective)
+    reason = (
+        f"A single threshold would reject {100 * rejected:.0f} of 100 good parts: uncertain parts are for "
+        "review instead."
+    )
+    if count < ENOUGH_DEFECTIVE:
+        note = (
+            f"{count_of(count, 'defective part')} cannot show how low the score of a defect can be, so many "
+            "parts are for review."
+        )
+        return place_thresholds(scored, limits.calibration, upper, lower, (reason, note))
+    if reviewed > MOST_REVIEWED:
+        note = (
+            "The scores of good and defective parts overlap: to miss at most 1 % of the defective ones, "
+            f"{100 * reviewed:.0f} of 100 good ones would be for review. The review therefore begins at the "
+            "single threshold, and more are missed."
+        )
+        return place_thresholds(scored, limits.calibration, upper, single, (reason, note))
+    return place_thresholds(scored, limits.calibration, upper, lower, (reason,))
 
 
 def limit_rejected(good: Floats) -> float:
     """Returns the log-odds that a further good part exceeds with the probability `MAX_SHARE`.
 
     It is the quantile of the good parts [N]; with too few of them, that of an exponential tail above the
-    highest of them, whose uncertain mean makes it a Lomax distribution (Balakrishnan and Basu 1995, The
-    exponential distribution).
+    highest of them. Its mean is uncertain, so that a further part follows a Lomax distribution.
     """
     count = len(good)
     if MAX_SHARE * (count + 1) >= 1:
@@ -105,24 +124,3 @@ def _limit_by_probability(good: Floats, defective: Floats, *, balanced: bool) ->
     order = np.argsort(odds)
     below = np.cumsum(probability[order]) / probability.sum()
     return float(odds[order][np.searchsorted(below, MAX_SHARE, side="right")])
-
-
-def _explain(reviewed: float, rejected: float, defective: int) -> tuple[str, ...]:
-    """Returns why there are three outcomes; `reviewed` and `rejected` are shares of good parts."""
-    reason = (
-        f"A single threshold would reject {100 * rejected:.0f} of 100 good parts: uncertain parts are for "
-        "review instead."
-    )
-    if defective < ENOUGH_DEFECTIVE:
-        limit = (
-            f"{count_of(defective, 'defective part')} cannot show how low the score of a defect can be, so "
-            "many parts are for review."
-        )
-        return reason, limit
-    if reviewed > MANY_REVIEWS:
-        overlap = (
-            f"The scores of good and defective parts overlap: {100 * reviewed:.0f} of 100 good parts are for "
-            "review."
-        )
-        return reason, overlap
-    return (reason,)

@@ -43,8 +43,8 @@ def test_uncertain_parts_are_reviewed_where_one_threshold_rejects_many_good_ones
     assert 0 < missed <= 0.01
     assert 0.5 < reviewed < 0.9
     share = np.mean(good >= single.threshold)
-    assert f"A single threshold would reject {100 * share:.0f} of 100 good parts" in limits.notes[0]
-    assert f"overlap: {100 * reviewed:.0f} of 100 good parts are for review" in limits.notes[1]
+    (reason,) = limits.notes
+    assert f"A single threshold would reject {100 * share:.0f} of 100 good parts" in reason
 
 
 def test_clear_scores_keep_one_threshold():
@@ -153,11 +153,30 @@ def test_further_defective_parts_are_rarely_missed(number):
     assert 0.0002 < np.mean(missed) < 0.016
 
 
-def test_everything_in_between_is_reviewed_if_nothing_separates():
+def unseparated(defective):
     generator = np.random.default_rng(2)
-    photographs = scored(generator.normal(0, 1, 200), generator.normal(0, 1, 100))
+    return scored(generator.normal(0, 1, 200), generator.normal(0, 1, defective))
+
+
+def test_a_review_of_everything_is_replaced_by_that_of_the_rejects_of_one_threshold():
+    photographs = unseparated(100)
+    single = choose_score_thresholds(photographs, DEFAULTS)
     limits = choose_outcomes(photographs, DEFAULTS)
-    assert 0 < limits.review < limits.threshold < 1
+    rejected, reviewed, missed = shares(photographs, limits)
+    assert rejected <= 0.01
+    good, defective = (
+        apply_calibration(single.calibration, each) for each in (photographs.good, photographs.defective)
+    )
+    assert rejected + reviewed == pytest.approx(np.mean(good >= single.threshold))
+    assert missed == pytest.approx(np.mean(defective < single.threshold))
+    assert "of 100 good ones would be for review. The review therefore begins at the" in limits.notes[1]
+
+
+def test_few_defects_are_rather_reviewed_than_missed():
+    photographs = unseparated(14)
+    limits = choose_outcomes(photographs, DEFAULTS)
     rejected, reviewed, _ = shares(photographs, limits)
+    assert 0 < limits.review < limits.threshold < 1
     assert rejected <= 0.01
     assert reviewed > 0.95
+    assert "14 defective parts cannot show" in limits.notes[1]
