@@ -20,8 +20,8 @@ from training.metrics.thresholds import (
 MAX_SHARE = 0.01
 """Share of good parts that are rejected, and of defective ones that are missed, with three outcomes."""
 
-MOST_REVIEWED = 0.9
-"""Share of good parts for review from which a model would decide nothing: fewer are reviewed then."""
+MAX_REVIEWED = 0.9
+"""Share of good parts for review above which the model would decide nothing: fewer are reviewed then."""
 
 TAIL_SHARE, MIN_TAIL = 0.2, 3
 """Share of the good parts, and their least number, to which the tail of the good scores is fitted."""
@@ -43,7 +43,7 @@ def choose_outcomes(
     Three outcomes if a single threshold would reject more than `settings.max_rejected` of the good parts,
     unless `settings` name a threshold, a review or another cost of a miss. A further good part is then
     rejected, and a further defective one missed, with the probability `MAX_SHARE`. If a single threshold can
-    meet both shares, nothing is for review. If that leaves more than `MOST_REVIEWED` of the good parts for
+    meet both shares, nothing is for review. If that leaves more than `MAX_REVIEWED` of the good parts for
     review, and enough defective parts show it, the review begins at the single threshold.
     """
     limits = choose_score_thresholds(scored, settings, balanced=balanced)
@@ -70,7 +70,7 @@ def choose_outcomes(
             "parts are for review."
         )
         return place_thresholds(scored, limits.calibration, upper, lower, (reason, note))
-    if reviewed > MOST_REVIEWED:
+    if reviewed > MAX_REVIEWED:
         note = (
             "The scores of good and defective parts overlap: to miss at most 1 % of the defective ones, "
             f"{100 * reviewed:.0f} of 100 good ones would be for review. The review therefore begins at the "
