@@ -31,7 +31,8 @@ from training.formatting import format_percent, format_score
 from training.metrics.calibration import align_log_odds, apply_calibration
 from training.metrics.operating_points import find_operating_points
 from training.metrics.storage import METRICS_FILE, load_evaluation
-from training.metrics.thresholds import ScoredPhotographs, choose_score_thresholds
+from training.metrics.three_outcomes import choose_outcomes
+from training.metrics.thresholds import ScoredPhotographs
 from training.metrics.validation import (
     ChosenThresholds,
     Validation,
@@ -107,7 +108,7 @@ def _set_score(folder: RunFolder, settings: ThresholdConfig, scored: ScoredPhoto
     """Sets the score threshold on the images of the last choice; the mask threshold and its note stay."""
     experiment, result = folder.experiment(), folder.result()
     former, limits = (
-        choose_score_thresholds(scored, each, balanced=experiment.balanced)
+        choose_outcomes(scored, each, balanced=experiment.balanced)
         for each in (experiment.threshold, settings)
     )
     mask = result.model.thresholds.mask

@@ -317,6 +317,12 @@ class ThresholdConfig(Config):
     review: Changeable[bool] = Field(
         False, description="choose a second, lower threshold; photographs between the two are for review"
     )
+    max_rejected: Changeable[Annotated[float, Field(ge=0, le=1)]] = Field(
+        0.05,
+        description="if a single threshold would reject a larger share of the good parts, photographs "
+        "between two thresholds are for review: 1 % of the good parts are rejected and 1 % of the "
+        "defective ones missed; 1 = never. Without effect if miss_cost, score or review are set",
+    )
     missed_share: Changeable[Share] = Field(
         0.05, description="review: maximum share of the defective parts that pass as good"
     )

@@ -19,6 +19,7 @@ from segdec.errors import ArtifactError, SegdecError
 from segdec.export.model_export import NO_PHOTOGRAPHS, ModelCard, ValidationPhotographs, export_model
 from segdec.predictor import Predictor
 from training.data.subsets import pick_evenly
+from training.metrics.operating_points import find_outcome_curve
 from training.metrics.storage import METRICS_FILE, read_rating
 from training.metrics.verification import Verifier, describe_variant
 from training.reporting.exported_report import read_report
@@ -99,7 +100,12 @@ def export_run(path: Path, out: Path, options: ExportOptions = DEFAULTS) -> Mani
 def _operating_points(result: RunResult) -> OperatingPoints | None:
     if not result.operating_points:
         return None
-    return OperatingPoints(measured_on=result.chosen_by, points=result.operating_points)
+    points, curve = result.operating_points, None
+    if result.scored is not None:
+        used = {result.model.thresholds.score, result.model.thresholds.lowest}
+        thresholds = used.union(point.threshold for point in points)
+        curve = find_outcome_curve(result.scored.unpack(), result.model.calibration, thresholds)
+    return OperatingPoints(measured_on=result.chosen_by, points=points, curve=curve)
 
 
 def verify_artifact(path: Path, model: Path, split: Split) -> Iterator[str]:

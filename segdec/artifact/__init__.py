@@ -22,7 +22,15 @@ from segdec.artifact.differences import (
     compare_with,
 )
 from segdec.artifact.manifest import FORMAT_VERSION, MANIFEST, SCORE_TOLERANCE, Manifest, Parent, SelfTest
-from segdec.artifact.operating_points import OperatingPoint, OperatingPoints, PartShare
+from segdec.artifact.operating_points import (
+    MAX_CURVE_POINTS,
+    ExpectedOutcomes,
+    ExpectedParts,
+    OperatingPoint,
+    OperatingPoints,
+    OutcomeCurve,
+    PartShare,
+)
 from segdec.artifact.rating import ModelRating
 from segdec.artifact.reading import (
     ALIASES,
@@ -42,16 +50,20 @@ __all__ = [
     "ALIASES",
     "FORMAT_VERSION",
     "MANIFEST",
+    "MAX_CURVE_POINTS",
     "MAX_REPORT_BYTES",
     "REPORT",
     "SCORE_TOLERANCE",
     "STABLE",
     "UNLIKE_TRAINING",
     "Artifact",
+    "ExpectedOutcomes",
+    "ExpectedParts",
     "Manifest",
     "ModelRating",
     "OperatingPoint",
     "OperatingPoints",
+    "OutcomeCurve",
     "Parent",
     "PartShare",
     "PhotographComparison",

@@ -3,7 +3,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks.thresholds import BASELINE_RULE, Excess, choose_min_errors, describe, main, measure
+from benchmarks.thresholds import (
+    BASELINE_RULE,
+    Excess,
+    OutcomeShares,
+    choose_min_errors,
+    describe,
+    describe_outcomes,
+    main,
+    measure,
+    measure_outcomes,
+)
 from training.metrics.thresholds import ScoredPhotographs
 
 
@@ -54,3 +64,30 @@ def test_runs_are_pooled(monkeypatch, capsys):
     main(["one", "other", "--defects", "3", "6", "--good", "10", "--draws", "5"])
     rows = capsys.readouterr().out.splitlines()
     assert [row.split(" | ")[0] for row in rows[2:]] == ["| 3", "| 6"]
+
+
+def test_three_outcomes_are_measured_on_other_parts():
+    generator = np.random.default_rng(1)
+    pools = [
+        (generator.normal(-2, 1, 60), generator.normal(2, 1, 40)),
+        (generator.normal(-2, 1, 12), generator.normal(2, 1, 8)),  # too few for 25 good or 10 defective
+    ]
+    measured = measure_outcomes(pools, 4, 0)
+    assert {numbers: len(shares) for numbers, shares in measured.items()} == {
+        **{(10, number): 2 for number in (3, 5, None)},
+        (10, 10): 1,
+        **{(25, number): 1 for number in (3, 5, 10, None)},
+        **{(None, number): 2 for number in (3, 5, None)},
+        (None, 10): 1,
+    }
+    shares = measured[None, None][0]
+    assert shares.rejected < 0.05 and shares.missed < 0.05
+    assert shares.reviewed < measured[None, 3][0].reviewed
+    assert shares.rejected < shares.single_rejected
+
+
+def test_the_table_of_outcomes_has_the_mean_and_the_worst_data_set():
+    shares = [OutcomeShares(0.01, 0.2, 0.0, 0.3, 0.05), OutcomeShares(0.03, 0.4, 0.01, 0.1, 0.15)]
+    assert describe_outcomes({(25, None): shares}).splitlines()[2] == (
+        "| 25 | half | 2 | 2.0 (3.0) | 30.0 (40.0) | 0.5 (1.0) | 20.0 (30.0) | 10.0 (15.0) |"
+    )

@@ -10,7 +10,15 @@ from playwright.sync_api import expect
 
 from api.app import create_app
 from api.settings import Settings
-from segdec.artifact import Manifest, ModelRating, OperatingPoint, OperatingPoints, PartShare, SelfTest
+from segdec.artifact import (
+    Manifest,
+    ModelRating,
+    OperatingPoint,
+    OperatingPoints,
+    OutcomeCurve,
+    PartShare,
+    SelfTest,
+)
 from segdec.artifact.variants import Variant
 from segdec.config import ModelConfig
 from segdec.images import encode_png
@@ -34,6 +42,16 @@ POINTS = OperatingPoints(
         OperatingPoint(goal="at most 1 % missed", threshold=0.00123, rejected=SOME, missed=None),
     ),
 )
+
+
+CURVE = OutcomeCurve(
+    scores=(0.1, 0.2, 0.3, 0.5, 0.7, 0.9),
+    rejected=(100, 60, 30, 10, 1, 0),
+    missed=(0, 0, 1, 5, 15, 30),
+    good=100,
+    defective=50,
+)
+WITH_CURVE = POINTS.model_copy(update={"curve": CURVE})
 
 
 WEAK = ModelRating(
@@ -358,6 +376,72 @@ def test_an_operating_point_is_applied(visit, address):
     expect(page.locator("article").first.locator(".points")).to_have_count(0)
 
 
+@pytest.fixture
+def with_curve(shelf):
+    candidate = shelf.predictors["2"]
+    candidate.config = candidate.config.model_copy(update={"operating_points": WITH_CURVE})
+
+
+@pytest.mark.usefixtures("with_curve")
+def test_both_limits_are_moved_with_the_keyboard(visit, address):
+    page = visit(address).open("models")
+    enter_key(page)
+    area = page.locator(".outcome-curve")
+    expect(area).to_have_count(1)  # version 1 has no curve
+    lower, upper = (area.get_by_label(name) for name in ("Lower limit: review", "Upper limit: defect"))
+    expect(upper).to_have_attribute("aria-valuetext", "0.5")
+    expect(lower).to_have_attribute("aria-valuetext", "none")
+    # 333 are defective: 667 · 10/100 + 333 · 45/50, and 333 · 5/50.
+    start = "366 are rejected (67 of them good), 0 are for review and 33 defective ones are missed"
+    expect(area.get_by_role("status")).to_contain_text(start)
+    send = area.get_by_role("button")
+    expect(send).to_be_disabled()
+    upper.press("ArrowRight")
+    lower.press("ArrowLeft")
+    area.get_by_label("Defective parts of 1,000").fill("100")
+    # 0.9 · 1/100 + 0.1 · 35/50; 0.9 · 29/100 + 0.1 · 14/50; 0.1 · 1/50.
+    expected = "Of 1,000 parts, 79 are rejected (9 of them good), 289 are for review and 2 defective ones"
+    expect(area.get_by_role("status")).to_contain_text(expected)
+    area.get_by_label("Defective parts of 1,000").fill("1001")
+    expect(area.get_by_role("status")).to_have_text("Enter a number from 0 to 1,000.")
+    check_accessibility(page)
+    send.click()
+    text = "review from 0.3, defect from 0.7. Until now: defect from 0.5."
+    expect(page.locator("#confirm-text")).to_contain_text(text)
+    page.locator("#confirm-yes").click()
+    expect(page.locator("article").nth(1).locator("dl").first).to_contain_text(
+        "review from 0.3, defect from 0.7"
+    )
+    expect(lower).to_have_attribute("aria-valuetext", "0.3")
+    expect(send).to_be_disabled()
+    lower.press("End")  # takes the other limit along
+    expect(upper).to_have_attribute("aria-valuetext", "0.9")
+    expect(lower).to_have_attribute("aria-valuetext", "none")
+
+
+@pytest.mark.usefixtures("with_curve")
+def test_both_limits_are_dragged_on_the_curve(visit, address):
+    page = visit(address).open("models")
+    enter_key(page)
+    area = page.locator(".outcome-curve")
+    area.locator("svg").scroll_into_view_if_needed()
+    box = area.locator("svg").bounding_box()
+
+    def point(place):
+        return box["x"] + place * box["width"] / 5, box["y"] + box["height"] / 2
+
+    for start, end, name, score in (
+        (2.8, 1, "Lower limit: review", "0.2"),
+        (3.1, 4, "Upper limit: defect", "0.7"),
+    ):
+        page.mouse.move(*point(start))
+        page.mouse.down()
+        page.mouse.move(*point(end))
+        page.mouse.up()
+        expect(area.get_by_label(name)).to_have_attribute("aria-valuetext", score)
+
+
+@pytest.mark.usefixtures("with_curve")
 def test_the_page_is_in_german_and_fits_on_screens(visit, address):
     user = visit(address, locale="de-DE")
     page = user.open("models")

@@ -121,6 +121,6 @@ def test_settings_that_may_change_when_a_run_is_resumed():
         data.splits data.supervision data.max_pixels data.allowed_leaks data.skip_broken data.cache_mb
         data.cache_folder data.disk_cache_mb data.checked_folder data.recheck data.drop_remainder
         data.decode_threads threshold.miss_cost threshold.defect_rate threshold.score threshold.review
-        threshold.missed_share threshold.refused_share threshold.confidence
+        threshold.max_rejected threshold.missed_share threshold.refused_share threshold.confidence
     """
     assert changeable_settings() == set(names.split())

@@ -41,6 +41,9 @@ def test_predictions_of_the_exported_model_equal_the_evaluation(finished_run, to
     result, points = RunFolder.finished(finished_run).result(), manifest.operating_points
     assert points is not None and result.operating_points
     assert (points.points, points.measured_on) == (result.operating_points, result.chosen_by)
+    assert points.curve is not None
+    assert result.model.thresholds.score in points.curve.scores
+    assert result.model.thresholds.lowest in points.curve.scores
     rating = json.loads((finished_run / "metrics.json").read_text())["rating"]
     assert manifest.rating is not None
     assert (manifest.rating.level, manifest.rating.reason) == (rating["level"], rating["reason"])

@@ -1,18 +1,20 @@
 """Operating points: what the threshold rejects and misses, and other thresholds to choose from."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from segdec.artifact import OperatingPoint, PartShare
+from segdec.artifact import MAX_CURVE_POINTS, OperatingPoint, OutcomeCurve, PartShare
 from segdec.artifact.operating_points import Goal
 from segdec.config import Calibration
 from segdec.runtime.counts import count_of
 from training.config import ThresholdConfig
 from training.metrics.calibration import apply_calibration
+from training.metrics.expected_outcomes import expect_outcomes
 from training.metrics.intervals import LEVEL, count_parts
+from training.metrics.three_outcomes import MAX_SHARE
 from training.metrics.thresholds import (
     CLEARANCE,
     ScoredPhotographs,
@@ -22,9 +24,6 @@ from training.metrics.thresholds import (
     lowest_cost_score,
     place_score,
 )
-
-MAX_SHARE = 0.01
-"""Largest share of rejected good parts, and of missed defective ones, of the points named after it."""
 
 MIN_PARTS = int(np.ceil(np.log((1 - LEVEL) / 2) / np.log1p(-MAX_SHARE)))
 """Parts from which the interval of none of them is within `MAX_SHARE`."""
@@ -55,6 +54,45 @@ def find_operating_points(
     return chosen, *points.offer_all(cut)
 
 
+def find_outcome_curve(
+    scored: ScoredPhotographs, calibration: Calibration, thresholds: Iterable[float]
+) -> OutcomeCurve | None:
+    """Returns the errors at thresholds between the parts, and at `thresholds`, which are always contained.
+
+    With too many parts, the thresholds are closer together where few parts are rejected or missed. None
+    without good or without defective parts.
+    """
+    good, defective = (
+        np.sort(apply_calibration(calibration, scored.worst_of_groups(good=kind))) for kind in (True, False)
+    )
+    if not len(good) or not len(defective):
+        return None
+    edges = np.unique(np.concatenate([good, defective]))
+    own = np.unique([*thresholds])
+    between = _thin((edges[:-1] + edges[1:]) / 2, good, defective, MAX_CURVE_POINTS - len(own))
+    places = np.unique([*own, *(_shorten(place, edges) for place in between.tolist())])
+    return OutcomeCurve(
+        scores=tuple(places.tolist()),
+        rejected=tuple((len(good) - np.searchsorted(good, places)).tolist()),
+        missed=tuple(np.searchsorted(defective, places).tolist()),
+        good=len(good),
+        defective=len(defective),
+    )
+
+
+def _thin(places: Floats, good: Floats, defective: Floats, number: int) -> Floats:
+    """At most this number of ascending places, at equal distances of the shares of the parts below them.
+
+    The arcsine of the root of a share has a constant variance, so small shares are resolved, too.
+    """
+    if len(places) <= number:
+        return places
+    shares = [np.searchsorted(each, places) / len(each) for each in (good, defective)]
+    travel = np.arcsin(np.sqrt(shares)).sum(axis=0)
+    wanted = np.linspace(travel[0], travel[-1], number)
+    return places[np.minimum(np.searchsorted(travel, wanted), len(places) - 1)]
+
+
 class _Points:
     """The worst photographs of the parts, and the errors at any threshold."""
 
@@ -62,6 +100,8 @@ class _Points:
         self._scored, self._calibration = scored, calibration
         self._scores = apply_calibration(calibration, scored.log_odds)
         self._good, self._defective = (scored.worst_of_groups(good=good) for good in (True, False))
+        rate = calibration.defect_rate
+        self._defect_rate = float(np.mean(scored.labels != 0)) if rate is None else rate
 
     def measure(self, goal: Goal, threshold: float, review: float | None = None) -> OperatingPoint:
         """Returns the point of a threshold; parts from `review` on are not missed."""
@@ -72,7 +112,14 @@ class _Points:
         missed = count_parts(defective < (threshold if review is None else review))
         few = {"at most 1 % rejected": (rejected, "good"), "at most 1 % missed": (missed, "defective")}
         note = _note(*few[goal]) if goal in few else None
-        return OperatingPoint(goal=goal, threshold=threshold, rejected=rejected, missed=missed, note=note)
+        return OperatingPoint(
+            goal=goal,
+            threshold=threshold,
+            rejected=rejected,
+            missed=missed,
+            note=note,
+            expected=expect_outcomes(good, defective, threshold, review, self._defect_rate),
+        )
 
     def offer(self, goal: Goal, threshold: float) -> OperatingPoint:
         """Returns the point of a threshold with as few digits as decide the same."""

@@ -112,7 +112,7 @@ def choose_score_thresholds(
         review, cut, notes = _choose_review(scored, cut, settings)
     else:
         cut, notes = _lower_for_few_defects(scored, cut, settings)
-    return _place(scored, calibration, cut, review, (*_list_doubts(scored, cut), *notes))
+    return place_thresholds(scored, calibration, cut, review, (*_list_doubts(scored, cut), *notes))
 
 
 def _set_threshold(
@@ -141,17 +141,17 @@ def log_odds_at(calibration: Calibration, score: float) -> float:
 # === With no or few defective photographs ===
 
 
-def _upper_limit_of_good(good: Floats, share: float) -> float:
-    """Log-odds that a further good image exceeds with the probability `share`.
+def prediction_limit(values: Floats, share: float) -> float:
+    """Returns what a further value exceeds with the probability `share`, from at least two values [N].
 
-    The quantile of the images; with too few of them, that of a normal distribution.
+    It is the quantile of the values; with too few of them, that of a normal distribution.
     """
-    count = len(good)
+    count = len(values)
     if share * (count + 1) >= 1:
-        # A further image exceeds the k-th of n with the probability 1 − k / (n + 1).
-        return float(np.nextafter(np.quantile(good, 1 - share, method="weibull"), np.inf))
+        # A further value exceeds the k-th of n with the probability 1 − k / (n + 1).
+        return float(np.nextafter(np.quantile(values, 1 - share, method="weibull"), np.inf))
     reach = t.ppf(1 - share, count - 1) * np.sqrt(1 + 1 / count)
-    return float(good.mean() + reach * good.std(ddof=1))
+    return float(values.mean() + reach * values.std(ddof=1))
 
 
 def _lower_for_few_defects(
@@ -162,7 +162,7 @@ def _lower_for_few_defects(
     if (
         count >= ENOUGH_DEFECTIVE
         or len(good) < 2
-        or (limit := _upper_limit_of_good(good, settings.refused_share)) >= cut
+        or (limit := prediction_limit(good, settings.refused_share)) >= cut
     ):
         return cut, ()
     note = (
@@ -174,7 +174,7 @@ def _lower_for_few_defects(
 
 
 def _limit_good(scored: ScoredPhotographs, settings: ThresholdConfig) -> ScoreThresholds:
-    cut = _upper_limit_of_good(scored.good, settings.refused_share)
+    cut = prediction_limit(scored.good, settings.refused_share)
     parts = scored.worst_of_groups(good=True)
     refused = int(np.count_nonzero(parts >= cut))
     passed = len(parts) - refused
@@ -184,7 +184,7 @@ def _limit_good(scored: ScoredPhotographs, settings: ThresholdConfig) -> ScoreTh
         f"at most {_percent(highest)} of the good ones ({_percent(settings.confidence)} confidence). "
         f"{UNKNOWN_MISSES}"
     )
-    return _place(scored, Calibration(), cut, None, (note,))
+    return place_thresholds(scored, Calibration(), cut, None, (note,))
 
 
 # === Review ===
@@ -243,13 +243,17 @@ def _explain_risk(
 # === Placing ===
 
 
-def _place(
+def place_thresholds(
     scored: ScoredPhotographs,
     calibration: Calibration,
     cut: float,
     review: float | None,
-    notes: tuple[str, ...],
+    notes: tuple[str, ...] = (),
 ) -> ScoreThresholds:
+    """Returns the scores of the threshold and of the one for review, both in log-odds, as `place_score`.
+
+    There is no review if no photograph is between the two.
+    """
     threshold = place_score(scored, calibration, cut)
     lower = None if review is None else place_score(scored, calibration, review)
     if lower is not None and lower >= threshold:

@@ -21,10 +21,10 @@ from training.metrics.evaluation import Parts, evaluate
 from training.metrics.operating_points import find_operating_points
 from training.metrics.photograph_results import PhotographResult
 from training.metrics.pixel_histogram import PixelHistogram
+from training.metrics.three_outcomes import choose_outcomes
 from training.metrics.thresholds import (
     ScoredPhotographs,
     choose_mask_threshold,
-    choose_score_thresholds,
     concatenate_scored,
     log_odds_at,
 )
@@ -155,7 +155,7 @@ def choose_thresholds(
     `choose_score_thresholds`.
     """
     scored = concatenate_scored([validation.photographs, *others])
-    score = choose_score_thresholds(scored, settings, balanced=balanced)
+    score = choose_outcomes(scored, settings, balanced=balanced)
     mask, note = choose_mask_threshold(
         validation.selection_pixels or validation.pixels, model.thresholds.mask
     )

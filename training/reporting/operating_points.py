@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from segdec.artifact import OperatingPoint, PartShare
-from training.formatting import format_line
+from segdec.artifact import ExpectedOutcomes, ExpectedParts, OperatingPoint, PartShare
+from training.formatting import format_line, format_rate
 from training.reporting.tables import align_rows
 
 MANY_REJECTED = 0.2
@@ -36,12 +36,14 @@ class OperatingPointTable:
     Attributes:
         statement: What the threshold in use rejects and misses, and what this is based on; empty if unknown.
         offered: The points to choose from.
+        outcomes: What to expect of 1,000 parts; empty if unknown.
         notes: Sentences on goals that are not certain, and a recommendation.
     """
 
     statement: str = ""
     offered: tuple[OfferedPoint, ...] = ()
     notes: tuple[str, ...] = ()
+    outcomes: str = ""
 
     @classmethod
     def of(
@@ -68,12 +70,16 @@ class OperatingPointTable:
         )
         notes = tuple(point.note for point in others if point.note)
         basis = f"Based on {chosen_by}; a part counts by its worst photograph."
-        return cls(f"{_state(chosen)} {basis}", offered, (*_recommend(chosen, others), *notes))
+        outcomes = "" if chosen.expected is None else _describe_outcomes(chosen.expected)
+        statement = f"{_state(chosen, review=review)} {basis}"
+        return cls(statement, offered, (*_recommend(chosen, others), *notes), outcomes)
 
     def to_lines(self) -> Iterator[str]:
         """Yields lines for the terminal."""
         if self.statement:
             yield format_line("threshold", " ".join((self.statement, *self.notes)))
+        if self.outcomes:
+            yield format_line("expected", self.outcomes)
         if self.offered:
             yield "Operating points, in parts of 100 with 95 % intervals; export again after the command:"
             header = ("", "threshold", "good rejected", "defective missed")
@@ -99,17 +105,33 @@ def format_share(share: PartShare | None) -> str:
 
 
 def _of_100(share: float) -> str:
-    number = 100 * share
+    return _format_number(100 * share)
+
+
+def _format_number(number: float) -> str:
     return f"{number:.2g}" if number < 9.95 else f"{number:.0f}"
 
 
-def _state(point: OperatingPoint) -> str:
+def _describe_outcomes(expected: ExpectedOutcomes) -> str:
+    def describe(parts: ExpectedParts, outcome: str, interval: str = "") -> str:
+        number, low, high = map(_format_number, (parts.value, parts.low, parts.high))
+        return f"{number} {outcome} ({interval}{low} to {high})"
+
+    return (
+        f"Of 1,000 parts, {format_rate(expected.defect_rate)} of them defective, "
+        f"{describe(expected.rejected, 'are rejected', '95 % interval ')}, "
+        f"{describe(expected.review, 'are for review')} and "
+        f"{describe(expected.missed, 'are missed')}."
+    )
+
+
+def _state(point: OperatingPoint, *, review: bool) -> str:
     parts: list[str] = []
     for share, kind, error in ((point.rejected, "good", "rejected"), (point.missed, "defective", "missed")):
         if share is not None:
             interval = f"{'' if parts else '95 % interval '}{_of_100(share.low)} to {_of_100(share.high)}"
             parts.append(f"{_of_100(share.value)} of 100 {kind} parts are {error} ({interval})")
-    return f"At this threshold {' and '.join(parts)}."
+    return f"At {'these thresholds' if review else 'this threshold'} {' and '.join(parts)}."
 
 
 def _recommend(chosen: OperatingPoint, others: Sequence[OperatingPoint]) -> Iterator[str]:

@@ -5,6 +5,7 @@ import { formatDecimals, formatNumber, translate } from "../shared/language.js";
 import { limitsText } from "../shared/record_text.js";
 import { operatingPoints } from "./operating_points.js";
 import { confirmedList } from "./confirmed_list.js";
+import { outcomeCurve } from "./outcome_curve.js";
 import { levelText, ratingNote } from "./rating_note.js";
 import { ModelRequests } from "./requests.js";
 import { thresholdForm } from "./threshold_form.js";
@@ -34,6 +35,7 @@ export function versionCard(model, comparison, { setThresholds, withdraw, openRe
   const confirmed = confirmedList(model.confirmed, withdraw);
   const decisions = [
     ...operatingPoints(model, setThresholds),
+    ...outcomeCurve(model, setThresholds),
     thresholdForm(model, setThresholds),
     ...(confirmed ? [confirmed] : []),
     details(manifest),

@@ -273,6 +273,29 @@ def test_operating_points_are_optional_and_checked(folder):
             open_artifact(folder)
 
 
+def test_the_curve_of_operating_points_is_optional_and_checked(folder):
+    point = {"goal": "chosen", "threshold": 0.5, "rejected": None, "missed": None}
+    curve = {"scores": [0.2, 0.5], "rejected": [3, 1], "missed": [0, 2], "good": 3, "defective": 2}
+    own = {"measured_on": "val", "points": [point]}
+    rewrite(folder, operating_points=own)
+    assert open_artifact(folder).manifest.operating_points.curve is None
+    rewrite(folder, operating_points={**own, "curve": curve})
+    assert open_artifact(folder).manifest.operating_points.curve.scores == (0.2, 0.5)
+    for wrong, problem in (
+        ({"scores": [0.5, 0.2]}, "scores in the wrong order"),
+        ({"rejected": [1, 3]}, "rejected in the wrong order"),
+        ({"missed": [2, 0]}, "missed in the wrong order"),
+        ({"missed": [0]}, "lists of the lengths"),
+        ({"good": 2}, "more rejected or missed parts than there are"),
+        ({"defective": 1}, "more rejected or missed parts than there are"),
+        ({"scores": [], "rejected": [], "missed": []}, "at least 1"),
+        ({"scores": [0.5] * 201, "rejected": [1] * 201, "missed": [1] * 201}, "at most 200"),
+    ):
+        rewrite(folder, operating_points={**own, "curve": {**curve, **wrong}})
+        with pytest.raises(ArtifactError, match=problem):
+            open_artifact(folder)
+
+
 def test_rating_and_warnings_are_optional_and_checked(folder):
     assert (read_manifest(folder).rating, read_manifest(folder).warnings) == (None, ())
     rewrite(folder, rating={"level": "weak", "reason": "Few."}, warnings=["Few good parts."])

@@ -4,7 +4,7 @@ from scipy.stats import beta
 
 from segdec.config import Calibration
 from training.config import ThresholdConfig
-from training.metrics.operating_points import find_operating_points
+from training.metrics.operating_points import find_operating_points, find_outcome_curve
 from training.metrics.thresholds import ScoredPhotographs, ScoreThresholds, choose_score_thresholds
 
 DEFAULTS = ThresholdConfig()
@@ -124,3 +124,49 @@ def test_the_lowest_cost_follows_the_cost_of_a_miss_and_the_defect_rate():
 def test_thresholds_of_extreme_scores_are_valid_settings(place):
     for point in points_of(scored([place, place + 1], [place + 2])).values():
         assert ThresholdConfig(score=point.threshold).score == point.threshold
+
+
+# === Curve ===
+
+
+def test_the_curve_has_a_threshold_between_any_two_parts_and_the_given_ones():
+    curve = find_outcome_curve(scored([-2.0, 0.0], [-1.0, 3.0]), Calibration(), [0.6, 0.9])
+    assert (curve.good, curve.defective) == (2, 2)
+    # Between 0.119 and 0.269, 0.269 and 0.5, 0.5 and 0.953; the given ones are 0.6 and 0.9.
+    assert curve.scores == (0.19, 0.38, 0.6, 0.73, 0.9)
+    assert (curve.rejected, curve.missed) == ((1, 1, 0, 0, 0), (0, 1, 1, 1, 1))
+
+
+def test_the_curve_of_many_parts_is_short_and_fine_where_few_are_wrong():
+    photographs = scored(np.linspace(-6, 2, 3000), np.linspace(-2, 6, 2000))
+    curve = find_outcome_curve(photographs, Calibration(), [0.5])
+    assert len(curve.scores) <= 200
+    assert 0.5 in curve.scores
+    rejected, missed = np.array(curve.rejected) / 3000, np.array(curve.missed) / 2000
+    for shares in (rejected, missed):
+        assert np.count_nonzero((shares > 0) & (shares < 0.01)) >= 3
+    scores = 1 / (1 + np.exp(-photographs.good))
+    assert curve.rejected == tuple(np.count_nonzero(scores >= score) for score in curve.scores)
+
+
+def test_a_part_counts_once_in_the_curve():
+    curve = find_outcome_curve(scored([-2.0, 1.0], [2.0, 4.0], ("a", "a", "b", "b")), Calibration(), [0.2])
+    assert (curve.good, curve.defective, curve.rejected[0]) == (1, 1, 1)
+
+
+def test_a_curve_needs_both_kinds():
+    assert find_outcome_curve(scored([1.0], []), Calibration(), [0.5]) is None
+    assert find_outcome_curve(scored([], [1.0]), Calibration(), [0.5]) is None
+
+
+def test_a_point_states_the_expected_outcomes_at_the_defect_rate_in_use():
+    """Without a rate that of these photographs: 300 good, 200 defective."""
+    points = points_of(OVERLAPPING, threshold=0.5, review=0.1)
+    expected = points["chosen"].expected
+    assert expected.defect_rate == 0.4
+    assert expected.missed.value == pytest.approx(400 * 20 / 200)
+    assert points["lowest cost"].expected.review.value == 0
+    limits = choose_score_thresholds(OVERLAPPING, ThresholdConfig(defect_rate=0.01))
+    (chosen, *_) = find_operating_points(OVERLAPPING, limits, DEFAULTS)
+    assert chosen.expected.defect_rate == 0.01
+    assert points_of(scored([1.0, 2.0], []))["chosen"].expected is None

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from segdec.artifact import OperatingPoint, PartShare
+from segdec.artifact import ExpectedOutcomes, ExpectedParts, OperatingPoint, PartShare
 from training.reporting.operating_points import OperatingPointTable, format_share
 
 MANY = PartShare(count=85, parts=100, low=0.7647, high=0.9135)
@@ -72,3 +72,25 @@ def test_good_parts_alone_have_no_misses():
 
 def test_earlier_runs_have_no_points():
     assert [*describe().to_lines()] == []
+
+
+def expected(review):
+    rejected, missed = ExpectedParts(value=21.2, low=15.4, high=30.4), ExpectedParts(value=0.5, low=0, high=2)
+    reviewed = ExpectedParts(value=review, low=0, high=120)
+    return ExpectedOutcomes(defect_rate=0.025, rejected=rejected, review=reviewed, missed=missed)
+
+
+def test_the_expected_outcomes_have_a_line():
+    table = describe(CHOSEN.model_copy(update={"expected": expected(80)}), CHEAPEST, review=True)
+    assert table.statement.startswith("At these thresholds 85 of 100")
+    assert [" ".join(line.split()) for line in table.to_lines()][1] == (
+        "expected Of 1,000 parts, 2.5 % of them defective, 21 are rejected (95 % interval 15 to "
+        "30), 80 are for review (0 to 120) and 0.5 are missed (0 to 2)."
+    )
+
+
+def test_a_point_without_review_does_not_equal_one_with_review():
+    chosen = CHOSEN.model_copy(update={"expected": expected(80)})
+    single = CHEAPEST.model_copy(update={"expected": expected(0)})
+    assert describe(chosen, single).offered[0].command is not None
+    assert describe(single.model_copy(update={"goal": "chosen"}), single).offered[0].command is None
