@@ -87,7 +87,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
     "defocused, sigma 1/64": BLURRED_REASONS,
     "defocused, sigma 1/32": BLURRED_REASONS,
     "shifted by half": PART_REASONS,
-    "rotated by 90°": (*PART_REASONS, reasons.PROPORTIONS),
+    "rotated by 90°": (*PART_REASONS, reasons.OTHER_PROPORTIONS),
     "mirrored": PART_REASONS,
     "another product": PART_REASONS,
     "red and blue swapped": (reasons.COLOURS,),

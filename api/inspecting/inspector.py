@@ -170,7 +170,7 @@ class Inspection:
         return InferredPhotograph(self._compare_surface(facts, result), result)
 
     def _compare_surface(self, facts: PhotographFacts, result: InferenceResult) -> PhotographFacts:
-        """Adds what the network found unlike the photographs of the training; takes microseconds."""
+        """Adds what the network found unlike the photographs of the training; takes milliseconds at most."""
         surface, before = result.logits.surface_of(result.row), facts.comparison
         comparison = compare_surface(self._model.config, surface, before)
         new = {name: each for name, each in comparison.distances.items() if name not in before.distances}

@@ -88,7 +88,8 @@ def test_with_an_encoder_the_surface_is_measured(data, capsys, monkeypatch, tmp_
     load_application(ENCODERS["mobilenet"]).save_weights(weights)
     monkeypatch.setattr("benchmarks.unlike_training.SIDE", 64)
     main([str(data), "--altered", "1", "--splits", "1", "--parts", "half", "--encoder-weights", weights])
-    assert "| another product | 100 | 100 |" in capsys.readouterr().out.split("\n\n")[3]
+    _, cells = read_table(capsys.readouterr().out.split("\n\n")[3])
+    assert all(cell in ("100", "0 (100)") for cell in cells["another product"])  # its weights are random
     image = np.zeros((64, 64, 3), np.uint8)
     assert measure_with(load_surface_network(weights, "mobilenet"), image)["surface"].shape == (96,)
 

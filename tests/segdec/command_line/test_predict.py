@@ -76,6 +76,17 @@ def set_trained(artifact: Path, trained: TrainingPhotographs | None) -> None:
     forge(artifact, training_photographs=trained.model_dump(mode="json"))
 
 
+def test_a_model_of_format_10_inspects_any_photograph_with_a_note(artifact_copy: Path, predict) -> None:
+    """Its limits were of another kind."""
+    ranges = {"heights": [32, 32], "widths": [48, 48], "aspects": [1.5, 1.5]}
+    trained = {**ranges, "limits": {"false_alarm_rate": 0.001, "photographs": 20, "measures": {}}}
+    forge(artifact_copy, format_version=10, training_photographs=trained)
+    cv2.imwrite("black.png", np.zeros((32, 48), np.uint8))
+    code, rows, err = predict("black.png", "--model", artifact_copy)
+    assert code == 0 and rows[-1][1] in ("good", "defect")
+    assert "It inspects any photograph, because segdec" in err and "Export it again." in err
+
+
 def test_photograph_of_another_size_is_a_warning(artifact_copy: Path, predict) -> None:
     set_trained(artifact_copy, TrainingPhotographs.of([(16, 24)], [8]))
     cv2.imwrite("alike.png", np.full((16, 24), 90, np.uint8))
