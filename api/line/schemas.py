@@ -102,7 +102,7 @@ class UnlikePhotographs(AnswerPart):
     photographs: int = Field(description="number of the last photographs that were looked at")
     unlike: int = Field(description="number of those that are unlike the training by the present limits")
     reason: str = Field(description="the most frequent warning")
-    records: list[int] = Field(description="record ids of the newest ones, at most 50")
+    records: list[int] = Field(description="record ids of the newest ones, at most 12")
 
 
 class QuietStation(AnswerPart):

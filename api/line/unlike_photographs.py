@@ -15,8 +15,8 @@ from segdec.schemas import ModelIdentity
 
 MIN_COUNT, MIN_SHARE = 5, 0.1
 """Fewest photographs that are reported, and their lowest share of the last ones."""
-MAX_LISTED = 50
-"""Photographs of a report; so many can be confirmed at once."""
+MAX_LISTED = 12
+"""Newest photographs of a report. The page shows all of them, and a person confirms no others."""
 
 FindLimits = Callable[[ModelIdentity], PhotographLimits | None]
 """Returns the limits by which a model decides now; None if it does not answer any more."""
@@ -44,7 +44,7 @@ def find_unlike(
                 version=photographs.model.version,
                 photographs=photographs.total,
                 unlike=len(records),
-                reason=_most_frequent_warning(connection, records[:MAX_LISTED]),
+                reason=_most_frequent_warning(connection, records),
                 records=records[:MAX_LISTED],
             )
 

@@ -111,7 +111,7 @@ def test_the_line_shows_many_unlike_photographs_and_confirms_them(visit, line):
     page = user.open("line")
     enter_key(page)
     notice = page.locator("#notices .unlike")
-    expect(notice).to_contain_text("cam 1 photographs: 6 of the last 6 are unlike those of the training.")
+    expect(notice).to_contain_text("cam 1 Photographs unlike the training: 6 of the last 6.")
     expect(notice).to_contain_text("Most often: of another part or surface than those of the training")
     user.check_sizes("unlike-line")
     page.set_viewport_size({"width": 1920, "height": 1080})
@@ -119,7 +119,7 @@ def test_the_line_shows_many_unlike_photographs_and_confirms_them(visit, line):
     expect(page.locator("#unlike-photographs img")).to_have_count(6)
     check_accessibility(page)
     user.check_sizes("unlike-line-dialog")
-    page.get_by_role("button", name="These 6 photographs are fine").click()
+    page.get_by_role("button", name="Confirm 6 photographs as usual").click()
     expect(page.locator("#unlike")).not_to_be_visible()
     expect(notice).to_have_count(0)
     assert line.inspect(62) == ("good", False)
@@ -170,7 +170,7 @@ def test_the_pages_are_in_german(visit, line):
     enter_key(page, "Schlüssel verwenden")
     notice = page.locator("#notices .unlike")
     expect(notice).to_contain_text(
-        "5 der letzten 5 ähneln nicht denen des Trainings. Am häufigsten: Das Bild zeigt"
+        "Bilder anders als im Training: 5 der letzten 5. Am häufigsten: Das Bild zeigt"
     )
     notice.get_by_role("button").click()
     expect(page.locator("#unlike-photographs img")).to_have_count(5)

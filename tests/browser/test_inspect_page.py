@@ -319,7 +319,9 @@ def test_a_photograph_unlike_the_training_is_for_review_at_any_threshold(open_pa
     page = user.page
     user.drop(("unlike.png", encode_png(np.full((32, 48, 1), 60, np.uint8))))
     inspected(page, "Review")
-    expect(page.locator("#reason")).to_have_text("The photograph is unlike those of the training.")
+    expect(page.locator("#reason")).to_have_text(
+        "The photograph is unlike those of the training: review instead of good."
+    )
     expect(page.locator("#reviews p")).to_have_text("? 1 for review")
     set_slider(page, "score-slider", 0.9)
     inspected(page, "Review")

@@ -11,6 +11,8 @@ from playwright.sync_api import expect
 from api.app import create_app
 from api.settings import Settings
 from segdec.artifact import (
+    ExpectedOutcomes,
+    ExpectedParts,
     Manifest,
     ModelRating,
     OperatingPoint,
@@ -33,10 +35,16 @@ NONE = PartShare(count=0, parts=120, low=0.0, high=0.0303)
 SOME = PartShare(count=3, parts=40, low=0.0157, high=0.2039)
 MANY = PartShare(count=20, parts=40, low=0.338, high=0.662)
 FEW = "40 defective parts are too few to show 1 %: at least 300 are needed."
+EXPECTED = ExpectedOutcomes(
+    defect_rate=1 / 3,
+    rejected=ExpectedParts(value=125, low=80, high=190),
+    review=ExpectedParts(value=907, low=763.3, high=966.5),
+    missed=ExpectedParts(value=125, low=80, high=190),
+)
 POINTS = OperatingPoints(
     measured_on="120 good and 40 defective photographs of validation",
     points=(
-        OperatingPoint(goal="chosen", threshold=0.5, rejected=NONE, missed=SOME),
+        OperatingPoint(goal="chosen", threshold=0.5, rejected=NONE, missed=SOME, expected=EXPECTED),
         OperatingPoint(goal="lowest cost", threshold=0.501, rejected=NONE, missed=SOME),
         OperatingPoint(goal="at most 1 % rejected", threshold=0.62, rejected=NONE, missed=MANY, note=FEW),
         OperatingPoint(goal="at most 1 % missed", threshold=0.00123, rejected=SOME, missed=None),
@@ -364,6 +372,8 @@ def test_an_operating_point_is_applied(visit, address):
     expect(cells).to_have_text(
         ["at most 1 % rejecteddefect from 0.62", "0 %0 to 3 %", "50 %34 to 66 %", "Apply"]
     )
+    review = "for review: 91 % of the parts, 76 to 97 %"
+    expect(rows.get_by_text("for review")).to_have_text([review])  # of the model
     expect(card.locator(".hint").filter(has_text=f"{POINTS.measured_on}. {FEW}")).to_be_visible()
     rows.nth(3).get_by_role("button").click()
     expect(page.locator("#confirm-text")).to_contain_text("defect from 0.00123. Until now: defect from 0.5.")
@@ -388,7 +398,9 @@ def test_both_limits_are_moved_with_the_keyboard(visit, address):
     enter_key(page)
     area = page.locator(".outcome-curve")
     expect(area).to_have_count(1)  # version 1 has no curve
-    lower, upper = (area.get_by_label(name) for name in ("Lower limit: review", "Upper limit: defect"))
+    legend = ["good parts rejected", "defective parts missed", "good", "for review", "defective"]
+    expect(area.locator(".legend span")).to_have_text(legend)
+    lower, upper = (area.get_by_label(name) for name in ("Review from", "Defect from"))
     expect(upper).to_have_attribute("aria-valuetext", "0.5")
     expect(lower).to_have_attribute("aria-valuetext", "none")
     # 333 are defective: 667 · 10/100 + 333 · 45/50, and 333 · 5/50.
@@ -430,10 +442,7 @@ def test_both_limits_are_dragged_on_the_curve(visit, address):
     def point(place):
         return box["x"] + place * box["width"] / 5, box["y"] + box["height"] / 2
 
-    for start, end, name, score in (
-        (2.8, 1, "Lower limit: review", "0.2"),
-        (3.1, 4, "Upper limit: defect", "0.7"),
-    ):
+    for start, end, name, score in ((2.8, 1, "Review from", "0.2"), (3.1, 4, "Defect from", "0.7")):
         page.mouse.move(*point(start))
         page.mouse.down()
         page.mouse.move(*point(end))

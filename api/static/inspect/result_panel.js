@@ -33,7 +33,7 @@ export function showDecision(decision, threshold) {
 
 function decisionReason(verdict, decision, { threshold, review }) {
   const { score } = decision;
-  if (verdict === "review" && isUnlikeTraining(decision)) return translate("The photograph is unlike those of the training.");
+  if (verdict === "review" && isUnlikeTraining(decision)) return translate("The photograph is unlike those of the training: review instead of good.");
   if (review === null || verdict === "defect") {
     const [value, limit] = distinctDecimals(score, threshold);
     return verdict === "defect"

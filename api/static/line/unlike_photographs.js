@@ -6,8 +6,6 @@ import { formatNumber, translate, translateCount } from "../shared/language.js";
 import { warningText } from "../shared/record_text.js";
 import { stationName } from "./format.js";
 
-const MAX_SHOWN = 12;
-
 /** Notices about these stations; the last item is the name of the station, whose photographs a button shows. */
 export function unlikeNotices(reports) {
   return reports.map((report) => ["unlike", stationName(report.station), reportText(report), report.station]);
@@ -15,7 +13,7 @@ export function unlikeNotices(reports) {
 
 function reportText({ unlike, photographs, reason }) {
   const values = { count: formatNumber(unlike), total: formatNumber(photographs), reason: warningText(reason) };
-  return translate("photographs: {count} of the last {total} are unlike those of the training. Most often: {reason}", values);
+  return translate("Photographs unlike the training: {count} of the last {total}. Most often: {reason}", values);
 }
 
 export class UnlikeDialog {
@@ -39,12 +37,12 @@ export class UnlikeDialog {
     const report = this.reports.find((one) => one.station === station);
     if (!report) return;
     this.shown = report;
-    byId("unlike-title").textContent = translate("Unlike the training: {station}", { station: stationName(station) });
+    byId("unlike-title").textContent = stationName(station);
     byId("unlike-text").textContent = reportText(report);
-    byId("unlike-confirm").textContent = translateCount(report.records.length, "This {count} photograph is fine", "These {count} photographs are fine");
+    byId("unlike-confirm").textContent = translateCount(report.records.length, "Confirm {count} photograph as usual", "Confirm {count} photographs as usual");
     byId("unlike-confirm").disabled = false;
     setText(byId("unlike-problem"), "");
-    for (const id of report.records.slice(0, MAX_SHOWN)) this.sheet.add({ record_id: id, part_id: null });
+    for (const id of report.records) this.sheet.add({ record_id: id, part_id: null });
     this.dialog.showModal();
   }
 

@@ -32,7 +32,7 @@ function pointRow(model, point, used, apply) {
   const isOwn = point.goal === OWN;
   const limits = limitsOf(model, point);
   const goal = GOALS[point.goal] ?? point.goal;
-  const name = createElement("td", "", isOwn ? translate("of the model") : goal, createElement("span", "hint", limitsText(limits)));
+  const name = createElement("td", "", isOwn ? translate("of the model") : goal, createElement("span", "hint", limitsText(limits)), ...reviewHint(point));
   const action = createElement("td", "");
   if (point === used) {
     action.append(translate("in use"));
@@ -69,6 +69,13 @@ function shareCell(share) {
   const { count, parts, low, high } = share;
   const interval = translate("{low} to {high} %", { low: percent(low), high: percent(high) });
   return createElement("td", "", `${percent(count / parts)} %`, createElement("span", "hint", interval));
+}
+
+/** How many of all parts are for review, at the defect rate of the model; none if no part is. */
+function reviewHint({ expected }) {
+  if (!expected?.review.value) return [];
+  const [share, low, high] = ["value", "low", "high"].map((name) => percent(expected.review[name] / 1000));
+  return [createElement("span", "hint", translate("for review: {share} % of the parts, {low} to {high} %", { share, low, high }))];
 }
 
 function percent(share) {

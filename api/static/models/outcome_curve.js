@@ -13,11 +13,11 @@ export function outcomeCurve(model, apply) {
   if (!curve) return [];
   const limits = new CurveLimits(curve, model.thresholds);
   const plot = drawPlot(curve);
-  const sliders = [sliderOf(translate("Lower limit: review"), limits, "review"), sliderOf(translate("Upper limit: defect"), limits, "score")];
+  const sliders = [sliderOf(translate("Review from"), limits, "review"), sliderOf(translate("Defect from"), limits, "score")];
   const rate = rateField(curve, points[0].expected);
   const expected = createElement("p", "", "");
   expected.setAttribute("role", "status");
-  const send = createElement("button", "", translate("Apply these limits"));
+  const send = createElement("button", "", translate("Apply these thresholds"));
   send.dataset.needs = "engineer";
   send.type = "button";
   send.disabled = true;
@@ -135,8 +135,14 @@ function drawPlot({ scores, rejected, missed, good, defective }) {
     });
   };
   const key = (name, text) => createElement("span", name, text);
-  const legend = createElement("p", "legend", key("rejected", translate("good parts rejected")), key("missed", translate("defective parts missed")));
+  const legend = createElement("p", "legend", key("rejected", translate("good parts rejected")), key("missed", translate("defective parts missed")), ...outcomeKeys());
   return { area: createElement("div", "plot", svg), legend, show };
+}
+
+/** The colours of the three outcomes. */
+function outcomeKeys() {
+  const outcomes = { good: translate("good"), review: translate("for review"), defect: translate("defective") };
+  return Object.entries(outcomes).map(([name, text]) => createElement("span", name, text));
 }
 
 function element(name, attributes) {

@@ -12,7 +12,7 @@ const REASONS = {
   not_inspected: [translate("Not inspected"), translate("The photograph is unlike those of the training.")],
 };
 
-const UNLIKE = [translate("Unlike the training"), translate("The photograph is unlike those of the training.")];
+const UNLIKE = [translate("Unlike the training"), translate("The photograph is unlike those of the training: review instead of good.")];
 
 /** Why a task needs a review: [title, sentence]. A photograph unlike the training is never good, whatever its score. */
 export function reasonText({ why, record }) {

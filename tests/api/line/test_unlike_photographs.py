@@ -50,6 +50,12 @@ def test_many_photographs_of_a_station_are_reported_with_their_most_frequent_war
     assert report.reason == f"unlike_training: {DARKER}"
 
 
+def test_only_the_newest_photographs_are_listed(find):
+    (report,) = find([row(n + 1, brightness=-2.0, reason=DARKER if n < 8 else BLURRED) for n in range(14)])
+    assert (report.unlike, report.records) == (14, [*range(14, 2, -1)])
+    assert report.reason == f"unlike_training: {DARKER}"
+
+
 @pytest.mark.parametrize(("unlike", "others", "reported"), [(4, 0, 0), (5, 45, 1), (5, 46, 0), (9, 91, 0)])
 def test_few_photographs_are_not_reported(find, unlike, others, reported):
     rows = [row(n + 1, brightness=-2.0 if n < unlike else None) for n in range(unlike + others)]
