@@ -160,7 +160,8 @@ def choose_thresholds(
         validation.selection_pixels or validation.pixels, model.thresholds.mask
     )
     if note and not model.network.heads:  # the highest mask logit is the log-odds of the score
-        mask, note = float(expit(log_odds_at(score.calibration, score.threshold))), None
+        lowest = score.threshold if score.review is None else score.review
+        mask, note = float(expit(log_odds_at(score.calibration, lowest))), None
     thresholds = Thresholds(score=score.threshold, mask=mask, review=score.review)
     scores = apply_calibration(score.calibration, validation.photographs.log_odds)
     return ChosenThresholds(
