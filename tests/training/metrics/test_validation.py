@@ -59,3 +59,15 @@ def test_without_a_defect_pixel_that_is_found_the_mask_threshold_stays(pixels):
     chosen = choose_thresholds(MODEL, validation([-4.0, -3.0], [3.0], pixels), ThresholdConfig())
     assert chosen.model.thresholds.mask == 0.75
     assert "so the mask threshold 0.75 is used" in chosen.notes[0]
+
+
+@pytest.mark.parametrize("heads", [0, 1])
+def test_without_annotated_masks_regions_are_called_approximate(heads):
+    """Labels, boxes and good photographs do not show which pixels are defective."""
+    network = NetworkConfig(preset="mobilenet", heads=heads, memory=0 if heads else 8)
+    model = MODEL.model_copy(update={"network": network})
+    scored = validation([-4.0, -3.0], [3.0], histogram(0.25, 0.5, truth=0))
+    chosen = choose_thresholds(model, scored, ThresholdConfig())
+    assert "regions are approximate" in chosen.notes[-1]
+    assert f"the mask threshold {chosen.model.thresholds.mask:.3g} is used" in chosen.notes[-1]
+    assert "validation split" not in chosen.notes[-1]
