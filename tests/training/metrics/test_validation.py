@@ -82,3 +82,15 @@ def test_the_operating_point_in_use_has_the_expected_reviews():
     in_use, cheapest, *_ = chosen.points
     assert in_use.expected.review.value > 0
     assert in_use.rejected.value <= 0.02 < cheapest.rejected.value
+
+
+@pytest.mark.parametrize("heads", [0, 1])
+def test_without_annotated_masks_regions_are_called_approximate(heads):
+    """Labels, boxes and good photographs do not show which pixels are defective."""
+    network = NetworkConfig(preset="mobilenet", heads=heads, memory=0 if heads else 8)
+    model = MODEL.model_copy(update={"network": network})
+    scored = validation([-4.0, -3.0], [3.0], histogram(0.25, 0.5, truth=0))
+    chosen = choose_thresholds(model, scored, ThresholdConfig())
+    assert "regions are approximate" in chosen.notes[-1]
+    assert f"the mask threshold {chosen.model.thresholds.mask:.3g} is used" in chosen.notes[-1]
+    assert "validation split" not in chosen.notes[-1]
