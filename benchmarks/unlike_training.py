@@ -214,7 +214,7 @@ class MeasuredSet:
 
 
 def _mean(changes: Sequence[Mapping[str, Sequence[float] | Vector]]) -> dict[str, Vector]:
-    return {name: np.mean([each[name] for each in changes], axis=0) for name in changes[0]}
+    return {name: np.mean([np.asarray(each[name]) for each in changes], axis=0) for name in changes[0]}
 
 
 # === Splits ===

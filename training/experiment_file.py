@@ -35,8 +35,12 @@ def print_fields() -> None:
 
 
 def save_experiment(config: ExperimentConfig) -> str:
-    """Returns the effective configuration as TOML; `load_experiment` restores it."""
-    return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
+    """Returns the effective configuration as TOML; `load_experiment` restores it. The number of classes is
+    left out unless it is set, since the data set determines it.
+    """
+    is_set = "num_classes" in config.network.model_fields_set
+    omitted = None if is_set else {"network": {"num_classes"}}
+    return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True, exclude=omitted))
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

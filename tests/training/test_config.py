@@ -33,6 +33,16 @@ def test_effective_configuration_round_trips(experiment, tmp_path):
     assert load_experiment(saved) == config
 
 
+def test_a_saved_experiment_leaves_the_number_of_classes_to_the_data_set(experiment, tmp_path):
+    saved = tmp_path / "saved.toml"
+    for flags in [], ["--network.num-classes", "3"]:
+        config = load_experiment(experiment, flags)
+        saved.write_text(save_experiment(config))
+        network = load_experiment(saved).network
+        assert ("num_classes" in network.model_fields_set) == bool(flags)
+        assert network.num_classes == config.network.num_classes
+
+
 def test_environment_variables_are_ignored(experiment, monkeypatch):
     monkeypatch.setenv("SEED", "99")
     assert load_experiment(experiment).seed == 0

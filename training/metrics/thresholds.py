@@ -306,10 +306,11 @@ def choose_mask_threshold(histogram: PixelHistogram, default: float = DEFAULT) -
     f1 = histogram.f1_at_edges()
     if f1 is None:
         return default, (
-            f"No validation mask has a defect, so the mask threshold {default:g} is used. "
-            "Put defective images with masks into the validation split."
+            "No defective photograph that thresholds are chosen on has a mask, so the mask threshold "
+            f"{default:.3g} is used and regions are approximate. Draw masks of some defects to show exactly "
+            "where they are."
         )
     if not f1.max():
-        note = f"No mask threshold finds a validation defect, so the mask threshold {default:g} is used."
+        note = f"No mask threshold finds a validation defect, so the mask threshold {default:.3g} is used."
         return default, note
     return (1 + int(np.flatnonzero(f1 >= NEARLY_BEST * f1.max())[0])) / EDGES, None

@@ -156,11 +156,11 @@ def choose_thresholds(
     """
     scored = concatenate_scored([validation.photographs, *others])
     score = choose_outcomes(scored, settings, balanced=balanced)
-    mask, note = choose_mask_threshold(
-        validation.selection_pixels or validation.pixels, model.thresholds.mask
-    )
-    if note and not model.network.heads:  # the highest mask logit is the log-odds of the score
-        mask, note = float(expit(log_odds_at(score.calibration, score.threshold))), None
+    default = model.thresholds.mask
+    if not model.network.heads:  # the highest mask logit is the log-odds of the score
+        lowest = score.threshold if score.review is None else score.review
+        default = float(expit(log_odds_at(score.calibration, lowest)))
+    mask, note = choose_mask_threshold(validation.selection_pixels or validation.pixels, default)
     thresholds = Thresholds(score=score.threshold, mask=mask, review=score.review)
     scores = apply_calibration(score.calibration, validation.photographs.log_odds)
     return ChosenThresholds(

@@ -16,6 +16,7 @@ from training.metrics.photograph_results import PhotographResult
 from training.metrics.pixel_counts import PixelCounts
 from training.metrics.pixel_histogram import PixelHistogram
 from training.metrics.rating import TrainingFacts, rate
+from training.metrics.thresholds import choose_mask_threshold
 
 CLASSES = "good", "dent", "spot"
 TRAINED = TrainingFacts(steps=2000, defective=60, unlocalized=0)
@@ -118,3 +119,9 @@ def test_every_sentence_of_a_rating_is_in_german(english):
     wrong = [(text, part) for text in shown for part in written if part in text]
     assert wrong == [], "Add the sentences to api/messages/languages/de.json."
     assert [text for text in shown if ENGLISH_WORDS.search(text)] == []
+
+
+def test_approximate_regions_are_explained_in_german():
+    _, note = choose_mask_threshold(PixelHistogram())
+    shown = translate_sentences(note or "", GERMAN)
+    assert "0,5" in shown and "ungefähr" in shown and not ENGLISH_WORDS.search(shown)

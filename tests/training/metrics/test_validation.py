@@ -6,7 +6,7 @@ import pytest
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
 from training.config import ThresholdConfig
 from training.metrics.pixel_histogram import PixelHistogram
-from training.metrics.thresholds import ScoredPhotographs
+from training.metrics.thresholds import ScoredPhotographs, log_odds_at
 from training.metrics.validation import Validation, choose_thresholds
 
 MODEL = ModelConfig(
@@ -59,3 +59,38 @@ def test_without_a_defect_pixel_that_is_found_the_mask_threshold_stays(pixels):
     chosen = choose_thresholds(MODEL, validation([-4.0, -3.0], [3.0], pixels), ThresholdConfig())
     assert chosen.model.thresholds.mask == 0.75
     assert "so the mask threshold 0.75 is used" in chosen.notes[0]
+
+
+def test_a_memory_marks_the_pixels_of_parts_for_review():
+    network = NetworkConfig(preset="mobilenet", heads=0, memory=100)
+    model = MODEL.model_copy(update={"network": network})
+    generator = np.random.default_rng(0)
+    scored = validation(generator.normal(-2, 1, 60), generator.normal(1, 1, 30), histogram(0.25, truth=0))
+    chosen = choose_thresholds(model, scored, ThresholdConfig()).model
+    lower = log_odds_at(chosen.calibration, chosen.thresholds.review)
+    assert chosen.thresholds.mask == pytest.approx(1 / (1 + np.exp(-lower)))
+    single = choose_thresholds(model, scored, ThresholdConfig(max_rejected=1.0)).model
+    cut = log_odds_at(single.calibration, single.thresholds.score)
+    assert single.thresholds.mask == pytest.approx(1 / (1 + np.exp(-cut)))
+
+
+def test_the_operating_point_in_use_has_the_expected_reviews():
+    generator = np.random.default_rng(0)
+    scored = validation(generator.normal(-2, 1, 60), generator.normal(1, 1, 30), histogram(0.25, truth=0))
+    chosen = choose_thresholds(MODEL, scored, ThresholdConfig())
+    assert chosen.model.thresholds.review is not None
+    in_use, cheapest, *_ = chosen.points
+    assert in_use.expected.review.value > 0
+    assert in_use.rejected.value <= 0.02 < cheapest.rejected.value
+
+
+@pytest.mark.parametrize("heads", [0, 1])
+def test_without_annotated_masks_regions_are_called_approximate(heads):
+    """Labels, boxes and good photographs do not show which pixels are defective."""
+    network = NetworkConfig(preset="mobilenet", heads=heads, memory=0 if heads else 8)
+    model = MODEL.model_copy(update={"network": network})
+    scored = validation([-4.0, -3.0], [3.0], histogram(0.25, 0.5, truth=0))
+    chosen = choose_thresholds(model, scored, ThresholdConfig())
+    assert "regions are approximate" in chosen.notes[-1]
+    assert f"the mask threshold {chosen.model.thresholds.mask:.3g} is used" in chosen.notes[-1]
+    assert "validation split" not in chosen.notes[-1]
