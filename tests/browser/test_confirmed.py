@@ -93,6 +93,16 @@ def test_a_confirmed_photograph_makes_those_like_it_good_until_the_confirmation_
     assert line.inspect(69) == ("review", True)
 
 
+def test_the_page_of_a_part_says_why_a_good_score_is_for_review(visit, line):
+    assert line.inspect(62) == ("review", True)
+    page = visit(line.address).open("parts/1")
+    enter_key(page)
+    expect(page.locator("#explanation")).to_have_text(
+        "The photograph is unlike those of the training: review instead of good."
+    )
+    expect(page.locator("#warnings")).to_have_text("of another part or surface than those of the training")
+
+
 def test_a_photograph_without_the_warning_has_nothing_to_confirm(visit, tmp_path):
     with serving(tmp_path) as service:
         picture, headers = encode_png(part_image()), {"Content-Type": "image/png"}

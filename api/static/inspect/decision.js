@@ -1,6 +1,7 @@
 // The decision at the model's threshold or at the user's.
 
 import { formatDecimals, formatNumber, translate } from "../shared/language.js";
+import { isUnlikeTraining } from "../shared/record_text.js";
 
 /**
  * The effective limits {threshold, review, moved}: at the user's `threshold`, or at the model's if it is null.
@@ -47,11 +48,6 @@ export function distinctDecimals(...scores) {
     if (new Set(texts).size === new Set(scores).size) return texts;
   }
   return scores.map((score) => formatNumber(score, { maximumFractionDigits: 20 }));
-}
-
-/** Whether the label is review though the score is good: the photograph is unlike those of the training. */
-export function isUnlikeTraining({ label, score, threshold, review_threshold: review }) {
-  return label === "review" && score < (review ?? threshold);
 }
 
 /** The good class: the label of a good part, else the class whose probability is 1 − score. */

@@ -2,7 +2,8 @@
 
 import { byId, createElement } from "../shared/dom.js";
 import { formatDecimals, formatNumber, LOCALE, translate, translateCount } from "../shared/language.js";
-import { decideAt, distinctDecimals, isUnlikeTraining, limitsAt, decisionText } from "./decision.js";
+import { isUnlikeTraining, warningText } from "../shared/record_text.js";
+import { decideAt, distinctDecimals, limitsAt, decisionText } from "./decision.js";
 import { drawScale } from "./score_scale.js";
 
 const MAX_ROWS = 200;
@@ -62,7 +63,7 @@ export function showFacts({ image, model, timing_ms: timing, warnings }) {
 }
 
 export function showWarnings(warnings) {
-  byId("warnings").replaceChildren(...warnings.map((warning) => createElement("li", "", warning)));
+  byId("warnings").replaceChildren(...warnings.map((warning) => createElement("li", "", warningText(warning))));
 }
 
 export function showNote(note) {

@@ -7,7 +7,7 @@ import { askForCredentials } from "../shared/credentials_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
 import { changeText } from "../shared/change_text.js";
 import { timeText } from "../shared/plant_time.js";
-import { partName, servingLabel, verdictKind, verdictText } from "../shared/record_text.js";
+import { partName, servingLabel, verdictKind, verdictText, warningText } from "../shared/record_text.js";
 import { findRegions } from "../shared/regions.js";
 import { Credentials } from "../shared/credentials.js";
 import { drawHeatMap } from "../shared/viewer/heat_map.js";
@@ -50,7 +50,7 @@ function show(record) {
   byId("verdict").dataset.kind = verdictKind(label);
   setText(byId("score"), scoreSentence(record));
   setText(byId("explanation"), explanationText(record));
-  byId("warnings").replaceChildren(...(record.answer?.warnings ?? []).map((warning) => createElement("li", "", warning)));
+  byId("warnings").replaceChildren(...(record.answer?.warnings ?? []).map((warning) => createElement("li", "", warningText(warning))));
   setText(byId("review"), reviewText(record.review));
   const pairs = factsOf(record).map(([name, value]) => [createElement("dt", "", name), createElement("dd", "", value)]);
   byId("facts").replaceChildren(...pairs.flat());

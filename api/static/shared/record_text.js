@@ -50,6 +50,11 @@ export function servingLabel({ answer }) {
   return answer?.decision.label ?? NOT_INSPECTED;
 }
 
+/** Whether the label is review though the score is good: the photograph is unlike those of the training. */
+export function isUnlikeTraining({ label, score, threshold, review_threshold: review }) {
+  return label === "review" && score < (review ?? threshold);
+}
+
 /** A warning about a photograph without the code with which the English ones begin. */
 export function warningText(warning) {
   return warning.replace(/^unlike_training: /, "");
