@@ -245,7 +245,12 @@ def _advise(metrics: Metrics, training: TrainingFacts, *, separates: bool) -> It
     """What is known to be too little: training, defects, masks, one class, tests."""
     if not training.decision_trained:
         yield "Train to the end of the stages 'decision' or 'joint'."
-    if separates:
+    if separates and metrics.reviews:
+        yield (
+            "Its scores separate better than its two thresholds: choose another operating point (command line: "
+            "python -m training calibrate), or add defective photographs, so that fewer are for review."
+        )
+    elif separates:
         yield (
             "Its scores separate better than its threshold: choose another threshold (command line: python "
             "-m training calibrate)."

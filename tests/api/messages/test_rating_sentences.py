@@ -78,6 +78,7 @@ CASES = [
     (photographs(1, split=""), TRAINED),
     (photographs(2, 0, 3), TRAINED),
     (photographs(40, 0, 40, score=0.2), TRAINED),  # another threshold would separate them
+    (photographs(40, 0, 2, reviews=38), TRAINED),
     ([*photographs(38, 0, 40), *spots(2, "good")], TRAINED),
     ([*photographs(38, 0, 40), *spots(2, "dent")], TRAINED),
     ([*photographs(38, 0, 40), *spots(1, "dent"), *photographs(1, split="val")], TRAINED),
