@@ -247,8 +247,8 @@ def _advise(metrics: Metrics, training: TrainingFacts, *, separates: bool) -> It
         yield "Train to the end of the stages 'decision' or 'joint'."
     if separates and metrics.reviews:
         yield (
-            "Its scores separate better than its two thresholds: choose another operating point (command line: "
-            "python -m training calibrate), or add defective photographs, so that fewer are for review."
+            "Its scores separate better than its two thresholds: choose another operating point (command "
+            "line: python -m training calibrate), or add defective photographs, so that fewer are for review."
         )
     elif separates:
         yield (
