@@ -165,8 +165,9 @@ def decode_numbers(text: str) -> NDArray[np.float64]:
 
 
 def encode_measures(measured: Mapping[str, Vector]) -> dict[str, str]:
-    """Returns the measures of a photograph as texts, see `encode_numbers`."""
-    return {name: encode_numbers(vector) for name, vector in measured.items()}
+    """Returns the measures of a photograph as texts, see `encode_numbers`; clips them to its range."""
+    largest = float(np.finfo(np.float16).max)
+    return {name: encode_numbers(vector.clip(-largest, largest)) for name, vector in measured.items()}
 
 
 def decode_measures(encoded: Mapping[str, str]) -> dict[str, Vector]:

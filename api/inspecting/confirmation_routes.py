@@ -79,10 +79,10 @@ async def withdraw_confirmation(
 async def _change(
     service: InspectionService, model: ServedModel, change: ConfirmationChange, request: Request
 ) -> ConfirmedPhotographs:
-    await service.change_model(model.identity.name, change, caller_fields(request.scope))
-    changed = service.find_model(model.identity.name, model.identity.version)
+    done = await service.change_model(model.identity.name, change, caller_fields(request.scope))
+    changed = next(each for each in done.models if each.version == model.identity.version)
     assert changed.confirmed is not None
-    return changed.confirmed.describe()
+    return changed.confirmed
 
 
 def _read_measures(

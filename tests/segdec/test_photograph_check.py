@@ -9,7 +9,9 @@ from segdec.photograph_check import (
     MIN_SIDE,
     MeasureLimit,
     PhotographLimits,
+    decode_measures,
     decode_numbers,
+    encode_measures,
     encode_numbers,
     measure_photograph,
     measure_proportions,
@@ -114,6 +116,11 @@ def limits_of(**measures):
 def test_numbers_survive_encoding():
     values = np.array([[0.5, -2.0], [1024.0, 0.0]])
     assert decode_numbers(encode_numbers(values)).tolist() == values.ravel().tolist()
+
+
+def test_measures_beyond_the_range_of_their_encoding_become_its_ends():
+    encoded = encode_measures({"surface": np.array([1e6, -1e6, 0.5])})
+    assert decode_measures(encoded)["surface"].tolist() == [65504, -65504, 0.5]
 
 
 @pytest.mark.parametrize("text", ["?", "AAA", "AAAA", encode_numbers(np.array([np.inf]))])
