@@ -2,7 +2,7 @@
 
 import { byId, createElement } from "../shared/dom.js";
 import { formatDecimals, formatNumber, LOCALE, translate, translateCount } from "../shared/language.js";
-import { decideAt, distinctDecimals, isUnlikeTraining, limitsAt, decisionText } from "./decision.js";
+import { decideAt, distinctDecimals, limitsAt, decisionText } from "./decision.js";
 import { drawScale } from "./score_scale.js";
 
 const MAX_ROWS = 200;
@@ -33,7 +33,7 @@ export function showDecision(decision, threshold) {
 
 function decisionReason(verdict, decision, { threshold, review }) {
   const { score } = decision;
-  if (verdict === "review" && isUnlikeTraining(decision)) return translate("The photograph is unlike those of the training.");
+  if (verdict === "review" && decision.unlike_training) return translate("The photograph is unlike those of the training.");
   if (review === null || verdict === "defect") {
     const [value, limit] = distinctDecimals(score, threshold);
     return verdict === "defect"

@@ -6,8 +6,6 @@ import { formatNumber, translate, translateCount } from "../shared/language.js";
 import { warningText } from "../shared/record_text.js";
 import { stationName } from "./format.js";
 
-const MAX_SHOWN = 12;
-
 /** Notices about these stations; the last item is the name of the station, whose photographs a button shows. */
 export function unlikeNotices(reports) {
   return reports.map((report) => ["unlike", stationName(report.station), reportText(report), report.station]);
@@ -44,7 +42,7 @@ export class UnlikeDialog {
     byId("unlike-confirm").textContent = translateCount(report.records.length, "This {count} photograph is fine", "These {count} photographs are fine");
     byId("unlike-confirm").disabled = false;
     setText(byId("unlike-problem"), "");
-    for (const id of report.records.slice(0, MAX_SHOWN)) this.sheet.add({ record_id: id, part_id: null });
+    for (const id of report.records) this.sheet.add({ record_id: id, part_id: null });
     this.dialog.showModal();
   }
 
