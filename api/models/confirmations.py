@@ -128,18 +128,27 @@ def find_confirmations(by_version: ByVersion, identity: ModelIdentity) -> Confir
 
 
 @dataclass(frozen=True)
-class Confirm:
-    """Confirms photographs of a version; those that are confirmed already are left out.
+class _Change:
+    """A change of the confirmations of `identity`, not of another model of its version."""
+
+    identity: ModelIdentity
+
+    @property
+    def version(self) -> str:
+        return self.identity.version
+
+
+@dataclass(frozen=True)
+class Confirm(_Change):
+    """Confirms photographs that a model inspected; those that are confirmed already are left out.
 
     Attributes:
-        version: The version that inspected them.
         photographs: Record id → measures.
         who: The person or API key.
         at: Time of the request.
     """
 
     action: ClassVar[str] = "confirm"
-    version: str
     photographs: Mapping[int, Measures]
     who: str
     at: datetime
@@ -170,11 +179,10 @@ class Confirm:
 
 
 @dataclass(frozen=True)
-class Withdraw:
-    """Withdraws the confirmation `number` of a version, or of its alias."""
+class Withdraw(_Change):
+    """Withdraws the confirmation `number` of a model."""
 
     action: ClassVar[str] = "withdraw"
-    version: str
     number: int
 
     def apply(self, before: Confirmations) -> Confirmations:

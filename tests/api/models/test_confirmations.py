@@ -3,19 +3,26 @@
 import json
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
+from api.errors import RequestError
 from api.models import confirmations
+from api.models.confirmations import Confirm, Withdraw
+from api.models.store import ModelFolder
 from api.record.initialization import DATABASE
 from segdec.artifact import manifest_sha256
 from segdec.errors import ArtifactError
 from segdec.images import encode_png
 from segdec.photograph_check import decode_measures
+from segdec.schemas import ModelIdentity
 from tests.api.conftest import PNG, know_training, problem
 from tests.api.models.conftest import ADMIN, ask
 from tests.api.models.stub_models import NAME
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -136,6 +143,18 @@ def test_another_model_of_the_same_version_has_its_own_limits(client, shelf, cap
     assert label(inspect(client, 64, "2")) == ("review", True)
     assert problem(confirm(client, 1)) == (409, "other_model")
     assert confirm(client, 2).json()["revision"] == 1
+
+
+@pytest.mark.parametrize(
+    "make", [lambda model: Confirm(model, {1: {}}, "", NOW), lambda model: Withdraw(model, 1)]
+)
+def test_a_change_that_waited_for_a_reload_concerns_no_other_model_of_the_version(shelf, make):
+    """Its measures, or its number, are those of the model before."""
+    now = ModelIdentity(name=NAME, version="1", sha256=manifest_sha256(shelf.folder / NAME / "1"))
+    change = make(now.model_copy(update={"sha256": "a" * 64}))
+    with pytest.raises(RequestError) as caught:
+        ModelFolder(shelf.folder).change_confirmations(now, "1", change)
+    assert (caught.value.status, caught.value.code) == (409, "model_changed")
 
 
 def test_thresholds_and_confirmed_photographs_are_independent(client):
