@@ -37,8 +37,9 @@ class Logits:
         """
         if self.surface is None:
             return None
-        check_finite(self.surface[row])
-        return self.surface[row]
+        surface: NDArray[np.float32] = self.surface[row]
+        check_finite(surface)
+        return surface
 
 
 def check_finite(values: NDArray[np.float32]) -> None:
