@@ -19,7 +19,7 @@ from typing import Annotated, Literal, Self
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, FiniteFloat, model_validator
 
 from segdec.config import Config
 
@@ -165,8 +165,9 @@ def decode_numbers(text: str) -> NDArray[np.float64]:
 
 
 def encode_measures(measured: Mapping[str, Vector]) -> dict[str, str]:
-    """Returns the measures of a photograph as texts, see `encode_numbers`."""
-    return {name: encode_numbers(vector) for name, vector in measured.items()}
+    """Returns the measures of a photograph as texts, see `encode_numbers`; clips them to its range."""
+    largest = float(np.finfo(np.float16).max)
+    return {name: encode_numbers(vector.clip(-largest, largest)) for name, vector in measured.items()}
 
 
 def decode_measures(encoded: Mapping[str, str]) -> dict[str, Vector]:
@@ -197,9 +198,9 @@ class MeasureLimit(Config):
         refused: Multiple of the limit above which a photograph certainly shows something else; absent: never.
     """
 
-    lowest: tuple[float, ...] = Field(min_length=1)
-    highest: tuple[float, ...]
-    centre: tuple[float, ...]
+    lowest: tuple[FiniteFloat, ...] = Field(min_length=1)
+    highest: tuple[FiniteFloat, ...]
+    centre: tuple[FiniteFloat, ...]
     scale: Numbers
     blur: Numbers = ""
     defocus: Numbers = ""
@@ -264,7 +265,7 @@ class Alteration(Config):
     """
 
     cause: AlterationCause
-    shifts: dict[str, tuple[float, ...]]
+    shifts: dict[str, tuple[FiniteFloat, ...]]
 
 
 class PhotographLimits(Config):
@@ -279,6 +280,8 @@ class PhotographLimits(Config):
         for name in self.measures.keys() - set(MEASURES):
             raise ValueError(f"unknown measure '{name}'; expected one of {', '.join(MEASURES)}")
         for alteration in self.alterations:
+            if self.measures.keys() - alteration.shifts.keys() - {PROPORTIONS, SURFACE}:
+                raise ValueError("a measure does not fit the alterations; export the model again")
             for name, shift in alteration.shifts.items():
                 if name not in self.measures or len(shift) != len(self.measures[name].centre):
                     raise ValueError(f"'{name}' does not fit the alterations; export the model again")

@@ -68,7 +68,8 @@ def find_reason(
         return extreme
     if max(distances.values(), default=0.0) <= 1 and not limits.refuses(measured):
         return None
-    if distances.get(PROPORTIONS, 0.0) > 1:
+    proportions = {name: vector for name, vector in measured.items() if name == PROPORTIONS}
+    if distances.get(PROPORTIONS, 0.0) > 1 or limits.refuses(proportions):
         return OTHER_PROPORTIONS
     other_part = SCENE if distances.get("layout", 0.0) > 1 else PART
     return _find_cause(limits, measured, distances) or other_part

@@ -64,6 +64,9 @@ class Decision(AnswerPart):
     score: float = Field(description="1 − P(good)")
     threshold: float = Field(description="score from which this photograph is defective")
     review_threshold: float | None = Field(None, description="score from which it needs review; null: none")
+    unlike_training: bool = Field(
+        False, description="whether the photograph is unlike those of the training, so that it is never good"
+    )
     probabilities: dict[str, float] = Field(description="by class; they sum to 1")
 
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from segdec.artifact import Manifest, OperatingPoint, OperatingPoints, open_artifact, write_artifact
 from segdec.artifact.signatures import SIGNATURES
-from segdec.config import config_error
+from segdec.config import Thresholds, config_error
 from segdec.errors import ConfigError
 from training.config import ThresholdConfig
 from training.formatting import format_score
@@ -58,7 +58,7 @@ def set_model_threshold(folder: Path, score: float) -> Iterator[str]:
     )
     changes = {
         "thresholds": thresholds,
-        "operating_points": _with_chosen(manifest.operating_points, score),
+        "operating_points": _with_chosen(manifest.operating_points, thresholds),
         "warnings": (*manifest.warnings, note),
     }
 
@@ -75,12 +75,12 @@ def set_model_threshold(folder: Path, score: float) -> Iterator[str]:
     yield "A service that serves it has to reload it. Errors at this threshold: the slider of the report."
 
 
-def _with_chosen(points: OperatingPoints | None, score: float) -> OperatingPoints | None:
-    """Puts the new threshold first; its errors are known if it is one of the offered points."""
+def _with_chosen(points: OperatingPoints | None, thresholds: Thresholds) -> OperatingPoints | None:
+    """Puts the new threshold first; its errors are known if it is an offered point, without review."""
     if points is None:
         return None
-    offered = points.points[1:]
-    same = next((each for each in offered if each.threshold == score), None)
-    rejected, missed = (None, None) if same is None else (same.rejected, same.missed)
-    chosen = OperatingPoint(goal="chosen", threshold=score, rejected=rejected, missed=missed)
+    offered, score = points.points[1:], thresholds.score
+    chosen = OperatingPoint(goal="chosen", threshold=score, rejected=None, missed=None)
+    if thresholds.review is None and (same := [each for each in offered if each.threshold == score]):
+        chosen = same[0].model_copy(update={"goal": "chosen", "note": None})
     return points.model_copy(update={"points": (chosen, *offered)})

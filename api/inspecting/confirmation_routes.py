@@ -57,7 +57,7 @@ async def confirm_photographs(
     """
     measures = await record.read(_read_measures, sent.records, model.identity)
     who = caller_name(caller_fields(request.scope))
-    change = Confirm(model.identity.version, measures, who, datetime.now(UTC))
+    change = Confirm(model.identity, measures, who, datetime.now(UTC))
     return await _change(service, model, change, request)
 
 
@@ -73,16 +73,16 @@ async def withdraw_confirmation(
     service: ServiceDep,
 ) -> ConfirmedPhotographs:
     """Withdraws a confirmation of a version: its photographs widen the limits no longer."""
-    return await _change(service, model, Withdraw(model.identity.version, number), request)
+    return await _change(service, model, Withdraw(model.identity, number), request)
 
 
 async def _change(
     service: InspectionService, model: ServedModel, change: ConfirmationChange, request: Request
 ) -> ConfirmedPhotographs:
-    await service.change_model(model.identity.name, change, caller_fields(request.scope))
-    changed = service.find_model(model.identity.name, model.identity.version)
+    done = await service.change_model(model.identity.name, change, caller_fields(request.scope))
+    changed = next(each for each in done.models if each.version == model.identity.version)
     assert changed.confirmed is not None
-    return changed.confirmed.describe()
+    return changed.confirmed
 
 
 def _read_measures(

@@ -9,7 +9,6 @@ from starlette.responses import Response
 from api.http.mask_encoding import encode_mask, encode_mask_file, outline_parts
 from api.http.request_params import QueryModel, RequestParams
 from api.inspecting.inspector import InspectedPhotograph
-from segdec.inference.postprocessing import Prediction
 from segdec.schemas import Answer, Decision, ImageFacts, ModelIdentity, RegionAnswer, Timing
 
 HEADER_PREFIX = "X-Segdec-"
@@ -32,7 +31,7 @@ def make_answer(inspected: InspectedPhotograph, *, params: RequestParams[QueryMo
         id=params.request_id,
         model=inspected.model,
         image=inspected.image,
-        decision=make_decision(prediction),
+        decision=make_decision(inspected),
         mask=mask,
         regions=regions,
         timing_ms=Timing(**{step: round(ms, 3) for step, ms in timing_ms.items()}),
@@ -54,7 +53,7 @@ def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams[
     """
     prediction = inspected.prediction
     content = encode_mask_file(prediction, params.query.mask, params.query.space)
-    headers = answer_headers(make_decision(prediction), inspected.model, inspected.image, inspected.warnings)
+    headers = answer_headers(make_decision(inspected), inspected.model, inspected.image, inspected.warnings)
     return Response(content, headers=headers, media_type="image/png")
 
 
@@ -75,11 +74,13 @@ def answer_headers(
     return {HEADER_PREFIX + name: value for name, value in facts.items() if value}
 
 
-def make_decision(prediction: Prediction) -> Decision:
+def make_decision(inspected: InspectedPhotograph) -> Decision:
+    prediction = inspected.prediction
     return Decision(
         label=prediction.label,
         score=prediction.score,
         threshold=prediction.threshold,
         review_threshold=prediction.review_threshold,
+        unlike_training=inspected.inferred.facts.comparison.reason is not None,
         probabilities=prediction.probabilities,
     )

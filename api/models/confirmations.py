@@ -22,6 +22,7 @@ CONFIRMATIONS = "confirmed.json"
 MAX_CONFIRMED = 200
 """Photographs of a version: a line that has changed more needs another model."""
 
+Id = Annotated[int, Field(gt=0, lt=2**63)]
 Measures = Mapping[str, Numbers]
 """Measures of a photograph that are beyond their limits, by name."""
 
@@ -37,10 +38,10 @@ class Confirmation(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    number: Annotated[int, Field(gt=0)]
+    number: Id
     who: str
     at: datetime
-    photographs: Annotated[dict[int, dict[str, Numbers]], Field(min_length=1)]
+    photographs: Annotated[dict[Id, dict[str, Numbers]], Field(min_length=1)]
 
 
 class Confirmations(BaseModel):
@@ -54,8 +55,8 @@ class Confirmations(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    revision: Annotated[int, Field(ge=0)] = 0
-    entries: tuple[Confirmation, ...] = ()
+    revision: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    entries: Annotated[tuple[Confirmation, ...], Field(max_length=MAX_CONFIRMED)] = ()
 
     @property
     def photographs(self) -> dict[int, dict[str, Numbers]]:
@@ -127,18 +128,27 @@ def find_confirmations(by_version: ByVersion, identity: ModelIdentity) -> Confir
 
 
 @dataclass(frozen=True)
-class Confirm:
-    """Confirms photographs of a version; those that are confirmed already are left out.
+class _Change:
+    """A change of the confirmations of `identity`, not of another model of its version."""
+
+    identity: ModelIdentity
+
+    @property
+    def version(self) -> str:
+        return self.identity.version
+
+
+@dataclass(frozen=True)
+class Confirm(_Change):
+    """Confirms photographs that a model inspected; those that are confirmed already are left out.
 
     Attributes:
-        version: The version that inspected them.
         photographs: Record id → measures.
         who: The person or API key.
         at: Time of the request.
     """
 
     action: ClassVar[str] = "confirm"
-    version: str
     photographs: Mapping[int, Measures]
     who: str
     at: datetime
@@ -169,11 +179,10 @@ class Confirm:
 
 
 @dataclass(frozen=True)
-class Withdraw:
-    """Withdraws the confirmation `number` of a version, or of its alias."""
+class Withdraw(_Change):
+    """Withdraws the confirmation `number` of a model."""
 
     action: ClassVar[str] = "withdraw"
-    version: str
     number: int
 
     def apply(self, before: Confirmations) -> Confirmations:

@@ -209,13 +209,12 @@ class ModelLoader:
             aliases = stored.aliases_of(version)
             try:
                 model = await self._load_version(folder, before.get(version), times)
+                served[version] = _with_changes(replace(model, aliases=aliases), stored)
             except Exception as error:  # whatever an engine raises
                 if required & set(aliases):
                     raise
                 for alias in aliases:
                     _warn_unserved(name, alias, _reason(error))
-            else:
-                served[version] = _with_changes(replace(model, aliases=aliases), stored)
         return served
 
     def _remove(self, name: str) -> None:

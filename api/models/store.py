@@ -239,8 +239,11 @@ class ModelFolder:
     ) -> tuple[StoredModel, ConfirmationFileUpdate]:
         """Returns the model with other confirmed photographs of one version, and the update that writes them.
 
-        Arguments and errors as `set_thresholds`; RequestError as `apply` of the change.
+        Arguments and errors as `set_thresholds`; RequestError as `apply` of the change, and 409 if the change
+        concerns another model of the version.
         """
+        if change.identity != identity:
+            raise _replaced(identity)
         stored, aliases = self._find_served(identity, stable)
         path = self.folder / identity.name / CONFIRMATIONS
         content = read_if_exists(path)

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.errors import ArtifactError, ConfigError, MissingExtraError
+from segdec.errors import ArtifactError, ConfigError, MissingExtraError, SegdecError
 
 Precision = Literal["float32", "bfloat16", "int8"]
 """Precision of an engine's multiplications; its results are float32."""
@@ -30,8 +30,25 @@ class Logits:
     surface: NDArray[np.float32] | None = None
 
     def surface_of(self, row: int) -> NDArray[np.float32] | None:
-        """Returns the `surface` [D] of a photograph of the batch, if there is one."""
-        return None if self.surface is None else self.surface[row]
+        """Returns the `surface` [D] of a photograph of the batch, if there is one.
+
+        Raises:
+            SegdecError: If it has a number that is not finite.
+        """
+        if self.surface is None:
+            return None
+        surface: NDArray[np.float32] = self.surface[row]
+        check_finite(surface)
+        return surface
+
+
+def check_finite(values: NDArray[np.float32]) -> None:
+    """Raises a SegdecError if a network returned a number that is not finite."""
+    if not np.isfinite(values).all():
+        raise SegdecError(
+            "The network returned numbers that are not finite: its weights are damaged or its training "
+            "diverged. Use another model."
+        )
 
 
 class Engine(Protocol):

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segdec.config import Calibration, ModelConfig
-from segdec.errors import ConfigError, SegdecError
+from segdec.engines import check_finite
+from segdec.errors import ConfigError
 from segdec.imaging.polygons import Ring, trace_outlines
 from segdec.inference.preprocessing import cell_area, prepare_area, restore_mask
 from segdec.inference.region_classes import assign_classes, max_class_scores
@@ -105,11 +106,8 @@ def interpret(
         ConfigError: If `threshold` is not in 0…1.
         SegdecError: If a logit is not a finite number.
     """
-    if not (np.isfinite(mask_logits).all() and np.isfinite(class_logits).all()):
-        raise SegdecError(
-            "The network returned logits that are not finite: its weights are damaged or its training "
-            "diverged. Use another model."
-        )
+    check_finite(mask_logits)
+    check_finite(class_logits)
     limit = config.thresholds.score if threshold is None else float(threshold)
     if not 0.0 <= limit <= 1.0:
         raise ConfigError(f"threshold={limit} is not a score. Expected a number from 0 to 1.")

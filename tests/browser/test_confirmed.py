@@ -135,6 +135,16 @@ def test_the_line_shows_many_unlike_photographs_and_confirms_them(visit, line):
     assert line.inspect(62) == ("good", False)
 
 
+def test_the_line_shows_all_photographs_that_it_confirms(visit, line):
+    for count in range(14):
+        line.inspect(60 + count % 6)
+    page = visit(line.address).open("line")
+    enter_key(page)
+    page.locator("#notices").get_by_role("button", name="Show photographs").click()
+    expect(page.locator("#unlike-confirm")).to_have_text("These 14 photographs are fine")
+    expect(page.locator("#unlike-photographs li")).to_have_count(14)
+
+
 def test_who_may_not_review_cannot_confirm_on_the_line(visit, line):
     for level in (60, 61, 62, 63, 64):
         line.inspect(level)

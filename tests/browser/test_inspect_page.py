@@ -329,6 +329,21 @@ def test_a_photograph_unlike_the_training_is_for_review_at_any_threshold(open_pa
     inspected(page, "Defect: scratch")
 
 
+@pytest.mark.parametrize(("review", "threshold"), [(None, 0.2), (0.1, 0.5)])
+def test_a_threshold_makes_no_photograph_unlike_the_training_good(
+    open_page, service, grey_training, review, threshold
+):
+    """Its score of 60 / 255 is that of a defect, or for review by itself."""
+    know_training(service.predictor, grey_training)
+    service.predictor.threshold, service.predictor.review = threshold, review
+    user = open_page()
+    user.drop(("unlike.png", encode_png(np.full((32, 48, 1), 60, np.uint8))))
+    inspected(user.page, "Defect: scratch" if review is None else "Review")
+    set_slider(user.page, "score-slider", 0.9)
+    inspected(user.page, "Review")
+    expect(user.page.locator("#reason")).to_have_text("The photograph is unlike those of the training.")
+
+
 def test_photographs_that_were_not_inspected_are_tried_again_together(visit, service):
     user = visit(service.address)
     page = user.page

@@ -9,7 +9,9 @@ from segdec.photograph_check import (
     MIN_SIDE,
     MeasureLimit,
     PhotographLimits,
+    decode_measures,
     decode_numbers,
+    encode_measures,
     encode_numbers,
     measure_photograph,
     measure_proportions,
@@ -116,6 +118,11 @@ def test_numbers_survive_encoding():
     assert decode_numbers(encode_numbers(values)).tolist() == values.ravel().tolist()
 
 
+def test_measures_beyond_the_range_of_their_encoding_become_its_ends():
+    encoded = encode_measures({"surface": np.array([1e6, -1e6, 0.5])})
+    assert decode_measures(encoded)["surface"].tolist() == [65504, -65504, 0.5]
+
+
 @pytest.mark.parametrize("text", ["?", "AAA", "AAAA", encode_numbers(np.array([np.inf]))])
 def test_damaged_numbers_are_rejected(text):
     with pytest.raises(ValidationError, match="export the model again"):
@@ -145,7 +152,20 @@ def test_a_measure_of_a_later_version_is_rejected():
         limits_of(patches=LIMIT)
 
 
-@pytest.mark.parametrize("shifts", [{"sharpness": (1.0, 2.0)}, {"brightness": (1.0,)}])
+@pytest.mark.parametrize("field", ["lowest", "highest", "centre"])
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_numbers_that_are_not_finite_are_rejected(field, number):
+    """A distance that is not a number exceeds no limit."""
+    with pytest.raises(ValidationError, match="finite number"):
+        MeasureLimit(**{**LIMIT.model_dump(), field: (0.0, number)})
+    shifts = {"cause": "darker", "shifts": {"brightness": (0.0, number)}}
+    with pytest.raises(ValidationError, match="finite number"):
+        limits_of(brightness=LIMIT).model_validate(
+            {**limits_of(brightness=LIMIT).model_dump(), "alterations": [shifts]}
+        )
+
+
+@pytest.mark.parametrize("shifts", [{"sharpness": (1.0, 2.0)}, {"brightness": (1.0,)}, {}])
 def test_alterations_of_other_measures_are_rejected(shifts):
     values = limits_of(brightness=LIMIT).model_dump()
     with pytest.raises(ValidationError, match="does not fit the alterations; export the model again"):

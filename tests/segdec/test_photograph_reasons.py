@@ -125,6 +125,15 @@ def test_without_alterations_the_part_differs():
     assert find_reason(plain, measured, plain.distances(measured)) == PART
 
 
+def test_proportions_that_are_still_refused_with_confirmed_ones_are_named():
+    """Those at 1.9 are confirmed, so that the limit is at 1.9 / 0.8; beyond 2 they still certainly differ."""
+    limits = LIMITS.widen([{"proportions": np.array([1.9])}])
+    measured = {"proportions": np.array([2.1])}
+    distances = limits.distances(measured)
+    assert distances["proportions"] < 1 and is_refused(limits, measured)
+    assert find_reason(limits, measured, distances) == OTHER_PROPORTIONS
+
+
 @pytest.mark.parametrize(
     ("measured", "refused"),
     [

@@ -12,7 +12,15 @@ from datasets.name_lists import read_name_list
 from datasets.near_duplicates import normalized_thumbnail
 from datasets.sample import DataSetItem
 from datasets.splitting import SPLITS
-from segdec.artifact import OperatingPoint, OperatingPoints, PartShare, open_artifact, write_artifact
+from segdec.artifact import (
+    ExpectedOutcomes,
+    ExpectedParts,
+    OperatingPoint,
+    OperatingPoints,
+    PartShare,
+    open_artifact,
+    write_artifact,
+)
 from segdec.config import Thresholds
 from segdec.errors import ConfigError, RunError
 
@@ -178,6 +186,24 @@ def test_a_score_is_set_in_an_exported_model(tiny_artifact, tmp_path, capsys):
     printed, last = capsys.readouterr().out, open_artifact(model).manifest
     assert last.thresholds == Thresholds(score=0.25, mask=0.6) and "review, 0.300, is not below" in printed
     assert last.operating_points.points[0].missed == share
+
+
+@pytest.mark.parametrize("review", [None, 0.3])
+def test_the_errors_at_an_offered_threshold_are_known_without_review(tiny_artifact, tmp_path, review):
+    """An offered point counts parts for review as missed."""
+    none, some = (PartShare(count=count, parts=10, low=0.0, high=0.5) for count in (0, 2))
+    parts = ExpectedParts(value=0, low=0, high=0)
+    expected = ExpectedOutcomes(defect_rate=0.1, rejected=parts, review=parts, missed=parts)
+    chosen = OperatingPoint(goal="chosen", threshold=0.5, rejected=none, missed=none)
+    errors = {"threshold": 0.8, "rejected": none, "missed": some, "expected": expected}
+    offered = OperatingPoint(goal="at most 1 % rejected", note="few parts", **errors)
+    own = OperatingPoints(measured_on="40 photographs", points=(chosen, offered))
+    former = Thresholds(score=0.5, mask=0.6, review=review)
+    model = with_points(tmp_path / "model", former, own, tiny_artifact)
+    main(["calibrate", str(model), "--threshold.score", "0.8"])
+    known = errors if review is None else {"threshold": 0.8, "rejected": None, "missed": None}
+    found = open_artifact(model).manifest.operating_points
+    assert found.points == (OperatingPoint(goal="chosen", **known), offered)
 
 
 @pytest.mark.parametrize(

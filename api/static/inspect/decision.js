@@ -1,7 +1,6 @@
 // The decision at the model's threshold or at the user's.
 
 import { formatDecimals, formatNumber, translate } from "../shared/language.js";
-import { isUnlikeTraining } from "../shared/record_text.js";
 
 /**
  * The effective limits {threshold, review, moved}: at the user's `threshold`, or at the model's if it is null.
@@ -24,7 +23,7 @@ export function decideAt(decision, threshold) {
     return { verdict: "defect", label: defects.reduce((best, next) => (next[1] > best[1] ? next : best))[0], moved };
   }
   const doubtful = limits.review !== null && decision.score >= limits.review;
-  if (doubtful || isUnlikeTraining(decision)) return { verdict: "review", label: "review", moved };
+  if (doubtful || decision.unlike_training) return { verdict: "review", label: "review", moved };
   return { verdict: "good", label: good, moved };
 }
 
@@ -51,9 +50,8 @@ export function distinctDecimals(...scores) {
 }
 
 /** The good class: the label of a good part, else the class whose probability is 1 − score. */
-function goodClassName(decision) {
-  const { label, score, threshold, review_threshold: review, probabilities } = decision;
-  if (score < (review ?? threshold) && !isUnlikeTraining(decision)) return label;
+function goodClassName({ label, score, threshold, unlike_training: unlike, review_threshold: review, probabilities }) {
+  if (score < (review ?? threshold) && !unlike) return label;
   const distance = (name) => Math.abs(1 - score - probabilities[name]);
   const others = Object.keys(probabilities).filter((name) => name !== label);
   return others.reduce((best, next) => (distance(next) < distance(best) ? next : best));

@@ -2,7 +2,7 @@
 
 import { byId, createElement } from "../shared/dom.js";
 import { formatDecimals, formatNumber, LOCALE, translate, translateCount } from "../shared/language.js";
-import { isUnlikeTraining, warningText } from "../shared/record_text.js";
+import { warningText } from "../shared/record_text.js";
 import { decideAt, distinctDecimals, limitsAt, decisionText } from "./decision.js";
 import { drawScale } from "./score_scale.js";
 
@@ -34,7 +34,7 @@ export function showDecision(decision, threshold) {
 
 function decisionReason(verdict, decision, { threshold, review }) {
   const { score } = decision;
-  if (verdict === "review" && isUnlikeTraining(decision)) return translate("The photograph is unlike those of the training: review instead of good.");
+  if (verdict === "review" && score < (review ?? threshold)) return translate("The photograph is unlike those of the training: review instead of good.");
   if (review === null || verdict === "defect") {
     const [value, limit] = distinctDecimals(score, threshold);
     return verdict === "defect"

@@ -33,6 +33,7 @@ def test_answer_holds_every_field_of_the_schema(client, part):
             "score": pytest.approx(0.8),
             "threshold": 0.5,
             "review_threshold": None,
+            "unlike_training": False,
             "probabilities": {"good": pytest.approx(0.2), "scratch": pytest.approx(0.8), "spot": 0.0},
         },
         "mask": {"encoding": "png", "width": 40, "height": 24, "space": "input", "threshold": 0.5}

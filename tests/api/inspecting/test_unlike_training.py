@@ -23,6 +23,7 @@ def unlike(predictor, grey_training):
 def verdict_of(answer):
     body = answer.json()
     assert answer.status_code == 200, body
+    assert body["decision"]["unlike_training"] == bool(body["warnings"])
     return body["decision"]["label"], body["warnings"]
 
 

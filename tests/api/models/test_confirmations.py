@@ -3,19 +3,26 @@
 import json
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
+from api.errors import RequestError
 from api.models import confirmations
+from api.models.confirmations import Confirm, Withdraw
+from api.models.store import ModelFolder
 from api.record.initialization import DATABASE
 from segdec.artifact import manifest_sha256
 from segdec.errors import ArtifactError
 from segdec.images import encode_png
 from segdec.photograph_check import decode_measures
+from segdec.schemas import ModelIdentity
 from tests.api.conftest import PNG, know_training, problem
 from tests.api.models.conftest import ADMIN, ask
 from tests.api.models.stub_models import NAME
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -138,6 +145,18 @@ def test_another_model_of_the_same_version_has_its_own_limits(client, shelf, cap
     assert confirm(client, 2).json()["revision"] == 1
 
 
+@pytest.mark.parametrize(
+    "make", [lambda model: Confirm(model, {1: {}}, "", NOW), lambda model: Withdraw(model, 1)]
+)
+def test_a_change_that_waited_for_a_reload_concerns_no_other_model_of_the_version(shelf, make):
+    """Its measures, or its number, are those of the model before."""
+    now = ModelIdentity(name=NAME, version="1", sha256=manifest_sha256(shelf.folder / NAME / "1"))
+    change = make(now.model_copy(update={"sha256": "a" * 64}))
+    with pytest.raises(RequestError) as caught:
+        ModelFolder(shelf.folder).change_confirmations(now, "1", change)
+    assert (caught.value.status, caught.value.code) == (409, "model_changed")
+
+
 def test_thresholds_and_confirmed_photographs_are_independent(client):
     inspect(client, 62)
     confirm(client, 1)
@@ -246,6 +265,16 @@ def test_too_many_photographs_need_another_training(client, monkeypatch):
     assert confirm(client, 2).json()["count"] == 2
 
 
+def confirmations_file(numbers):
+    """The file with a confirmation for each record id, which has the number that `numbers` gives."""
+    entry = {"who": "", "at": "2026-01-01T00:00:00Z"}
+    entries = [
+        {**entry, "number": number, "photographs": {record: {"brightness": "AAAAAA=="}}}
+        for record, number in numbers.items()
+    ]
+    return json.dumps({"1": {"sha256": "a" * 64, "entries": entries}}).encode()
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -254,6 +283,10 @@ def test_too_many_photographs_need_another_training(client, monkeypatch):
         b'{"1": {"sha256": "%s", "revision": -1}}' % (b"a" * 64),
         b'{"1": {"sha256": "%s", "entries": [{"number": 1, "who": "", "at": "2026-01-01T00:00:00Z", '
         b'"photographs": {"1": {"brightness": "?"}}}]}}' % (b"a" * 64),
+        confirmations_file({2**63: 1}),
+        confirmations_file({-1: 1}),
+        confirmations_file({1: 2**63}),
+        confirmations_file(dict.fromkeys(range(1, 202), 1)),
     ],
 )
 def test_a_damaged_file_is_not_ignored(start, shelf, content):
@@ -280,6 +313,34 @@ def test_measures_of_another_size_are_not_ignored(start, shelf):
         answer = ask(client, "reload")
         assert problem(answer) == (422, "unusable_model")
         assert "do not fit the limits" in answer.json()["detail"]
+
+
+def test_damaged_measures_of_the_candidate_stop_the_candidate_alone(start, shelf, caplog):
+    know_training(shelf.put("2"), shelf.predictors["1"].config.training_photographs)
+    shelf.set_aliases(stable="1", candidate="2")
+    path = shelf.folder / NAME / "confirmed.json"
+    content = json.loads(confirmations_file({1: 1}))["1"]
+    content["sha256"] = manifest_sha256(shelf.folder / NAME / "2")
+    content["entries"][0]["photographs"] = {"1": {"brightness": "AAA="}}
+    path.write_text(json.dumps({"2": content}))
+    with start() as client:
+        assert label(inspect(client, 110)) == ("good", False)
+        inspect(client, 62, "2")
+        assert confirm(client, 2).status_code == 200
+        versions = [model["version"] for model in client.get("/v1/models").json()["models"]]
+    assert versions == ["1"]
+    assert "the alias 'candidate' is not served: confirmed.json has measures that do not fit" in caplog.text
+
+
+def test_the_answer_is_that_of_the_change_even_if_its_version_is_replaced_at_once(client, monkeypatch):
+    inspect(client, 62)
+
+    async def replace_all(loader):
+        loader.registry.replace(NAME, {})
+
+    monkeypatch.setattr("api.models.loader.ModelLoader._release_replaced", replace_all)
+    answer = confirm(client, 1)
+    assert (answer.status_code, answer.json().get("count")) == (200, 1)
 
 
 def test_a_single_model_says_what_to_do(shelf, start, monkeypatch):

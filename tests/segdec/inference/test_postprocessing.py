@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from segdec.config import Calibration, InputConfig, ModelConfig, NetworkConfig, Thresholds
+from segdec.engines import Logits
 from segdec.errors import ConfigError, SegdecError
 from segdec.inference.postprocessing import Prediction, find_regions, interpret
 
@@ -54,6 +55,16 @@ def test_logits_that_are_not_finite_are_rejected(value: float) -> None:
         interpret(NO_DEFECT, np.array([0, value, 0], np.float32), (16, 24), CONFIG)
     with pytest.raises(SegdecError, match="not finite"):
         interpret(NO_DEFECT + np.float32(value), np.zeros(3, np.float32), (16, 24), CONFIG)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_surface_that_is_not_finite_is_rejected_for_its_photograph_alone(value: float) -> None:
+    """No comparison with the training could show that it is unlike it."""
+    surface = np.array([[0.1, 0.2], [0.1, value]], np.float32)
+    logits = Logits(np.zeros((2, 2, 3, 1), np.float32), np.zeros((2, 3), np.float32), surface)
+    assert logits.surface_of(0) is not None
+    with pytest.raises(SegdecError, match="not finite"):
+        logits.surface_of(1)
 
 
 def test_mask_is_cut_at_the_mask_threshold_at_the_size_of_the_photograph() -> None:
