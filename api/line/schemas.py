@@ -94,7 +94,7 @@ class TrainingDistance(AnswerPart):
 
 
 class UnlikePhotographs(AnswerPart):
-    """Photographs of a station that were inspected although they are unlike those of the training."""
+    """Photographs of a station that are for review and unlike those of the training."""
 
     station: str
     model: str

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping, Select, func, select
 from api.line.schemas import MeasureDistance, TrainingDistance
 from api.record.tables import hours, inspections
 from segdec.photograph_check import Vector, decode_measures
+from segdec.runtime.identifiers import REVIEW
 from segdec.schemas import ModelIdentity
 
 PHOTOGRAPHS, MIN_PHOTOGRAPHS = 100, 20
@@ -30,7 +31,8 @@ class RecentPhotographs(NamedTuple):
     """The last photographs of a station that its model inspected or refused.
 
     Attributes:
-        unlike: Record id → measures beyond their limits, of those with the warning; the newest first.
+        unlike: Record id → measures beyond their limits, of those for review with the warning, which a defect
+            can cause as well; the newest first.
     """
 
     station: str
@@ -113,8 +115,12 @@ def _recent(station: str, rows: Sequence[RowMapping]) -> RecentPhotographs:
     """Returns those of the newest row's model."""
     model = _identity(rows[0])
     own = [row for row in rows if _identity(row) == model]
-    unlike = {row["id"]: decode_measures(json.loads(row["unlike"])) for row in own if row["unlike"]}
+    unlike = {row["id"]: decode_measures(json.loads(row["unlike"])) for row in own if _is_unlike(row)}
     return RecentPhotographs(station, model, len(own), unlike)
+
+
+def _is_unlike(row: RowMapping) -> bool:
+    return row["unlike"] is not None and row["label"] == REVIEW
 
 
 def _identity(row: RowMapping) -> ModelIdentity:
@@ -130,10 +136,12 @@ def _read_first(connection: Connection, station: str, model: ModelVersion) -> Se
     return connection.execute(first).mappings().all()
 
 
-def _select(station: str) -> Select[tuple[int, str, str, str | None, str | None, str | None]]:
+def _select(station: str) -> Select[tuple[int, str, str, str | None, str, str | None, str | None]]:
     table = inspections.c
-    columns = table.id, table.model, table.version, table.manifest_sha256, table.distances, table.unlike
-    return select(*columns).where(table.station == station)
+    model = table.model, table.version, table.manifest_sha256
+    return select(table.id, *model, table.label, table.distances, table.unlike).where(
+        table.station == station
+    )
 
 
 def _medians(rows: Sequence[RowMapping]) -> Medians | None:

@@ -341,7 +341,9 @@ def test_a_threshold_makes_no_photograph_unlike_the_training_good(
     inspected(user.page, "Defect: scratch" if review is None else "Review")
     set_slider(user.page, "score-slider", 0.9)
     inspected(user.page, "Review")
-    expect(user.page.locator("#reason")).to_have_text("The photograph is unlike those of the training.")
+    expect(user.page.locator("#reason")).to_have_text(
+        "The photograph is unlike those of the training: review instead of good."
+    )
 
 
 def test_photographs_that_were_not_inspected_are_tried_again_together(visit, service):

@@ -21,7 +21,8 @@ def row(number, station="a", brightness=None, reason=DARKER, **columns):
         return make_row(number, station=station, **columns)
     answer = {**json.loads(ANSWER), "warnings": ["size: other", f"unlike_training: {reason}"]}
     unlike = json.dumps(encode_measures({"brightness": np.array([brightness, 0.0])}))
-    return make_row(number, station=station, unlike=unlike, answer=json.dumps(answer), **columns)
+    unlike_columns = {"label": "review", "unlike": unlike, "answer": json.dumps(answer)}
+    return make_row(number, **{"station": station, **unlike_columns, **columns})
 
 
 @pytest.fixture
@@ -48,6 +49,13 @@ def test_many_photographs_of_a_station_are_reported_with_their_most_frequent_war
     assert (report.station, report.model, report.version) == ("a", "m", "1")
     assert (report.unlike, report.photographs, report.records) == (5, 6, [5, 4, 3, 2, 1])
     assert report.reason == f"unlike_training: {DARKER}"
+
+
+def test_defective_photographs_are_not_reported(find):
+    """A person who confirms many at once would widen the limits by the change that a defect causes."""
+    rows = [row(n + 1, brightness=-2.0, label="scratch" if n == 2 else "review") for n in range(6)]
+    (report,) = find(rows)
+    assert (report.unlike, report.photographs, report.records) == (5, 6, [6, 5, 4, 2, 1])
 
 
 def test_only_the_newest_photographs_are_listed(find):
