@@ -21,7 +21,7 @@ MAX_SHARE = 0.01
 """Share of good parts that are rejected, and of defective ones that are missed, with three outcomes."""
 
 MAX_REVIEWED = 0.9
-"""Share of good parts for review above which the model would decide nothing: fewer are reviewed then."""
+"""Share of good parts for review above which the model would decide nothing: fewer are for review then."""
 
 TAIL_SHARE, MIN_TAIL = 0.2, 3
 """Share of the good parts, and their least number, to which the tail of the good scores is fitted."""
@@ -44,7 +44,7 @@ def choose_outcomes(
     unless `settings` name a threshold, a review or another cost of a miss. A further good part is then
     rejected, and a further defective one missed, with the probability `MAX_SHARE`. If a single threshold can
     meet both shares, nothing is for review. If that leaves more than `MAX_REVIEWED` of the good parts for
-    review, and enough defective parts show it, the review begins at the single threshold.
+    review, the review begins at the single threshold.
     """
     limits = choose_score_thresholds(scored, settings, balanced=balanced)
     good, defective = (scored.worst_of_groups(good=kind) for kind in (True, False))
@@ -60,24 +60,23 @@ def choose_outcomes(
         return place_thresholds(scored, limits.calibration, (lower + upper) / 2, None)
     single = log_odds_at(limits.calibration, limits.threshold)
     reviewed, count = float(np.mean((good >= lower) & (good < upper))), len(defective)
-    reason = (
+    notes = [
         f"A single threshold would reject {100 * rejected:.0f} of 100 good parts: uncertain parts are for "
         "review instead."
-    )
-    if count < ENOUGH_DEFECTIVE:
-        note = (
-            f"{count_of(count, 'defective part')} cannot show how low the score of a defect can be, so many "
-            "parts are for review."
-        )
-        return place_thresholds(scored, limits.calibration, upper, lower, (reason, note))
+    ]
     if reviewed > MAX_REVIEWED:
-        note = (
+        lower = single
+        notes.append(
             "The scores of good and defective parts overlap: to miss at most 1 % of the defective ones, "
             f"{100 * reviewed:.0f} of 100 good ones would be for review. The review therefore begins at the "
             "single threshold, and more are missed."
         )
-        return place_thresholds(scored, limits.calibration, upper, single, (reason, note))
-    return place_thresholds(scored, limits.calibration, upper, lower, (reason,))
+    elif count < ENOUGH_DEFECTIVE:
+        notes.append(
+            f"{count_of(count, 'defective part')} cannot show how low the score of a defect can be, so many "
+            "parts are for review."
+        )
+    return place_thresholds(scored, limits.calibration, upper, lower, tuple(notes))
 
 
 def limit_rejected(good: Floats) -> float:
