@@ -72,6 +72,7 @@ def test_http_answer_equals_the_prediction(tiny_artifact, bodies):
         **identity,
         "aliases": ["stable"],
         "signed_by": None,
+        "confirmed": None,
         "manifest": manifest.model_dump(mode="json"),
         "thresholds": limits,
     }
