@@ -7,10 +7,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from api.errors import RequestError
-from api.models.file_update import FileUpdate
+from api.models.file_update import FileUpdate, parse_versions
 from segdec.artifact import STABLE, Manifest
 from segdec.config import ModelConfig
 from segdec.errors import ArtifactError
@@ -103,17 +103,8 @@ def parse_confirmations(path: Path, content: bytes | None) -> dict[str, Confirma
     Raises:
         ArtifactError: If it is damaged: with the limits of the manifest, warnings would return.
     """
-    if content is None:
-        return {}
-    try:
-        return _BY_VERSION.validate_json(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ArtifactError(
-            f"{path} cannot be read ({place}{': ' if place else ''}{first['msg']}). Expected what the "
-            "service has written. To use the limits of the models, delete the file."
-        ) from error
+    expected = "Expected what the service has written. To use the limits of the models, delete the file."
+    return parse_versions(_BY_VERSION, path, content, expected)
 
 
 def find_confirmations(by_version: ByVersion, identity: ModelIdentity) -> Confirmations | None:

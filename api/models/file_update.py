@@ -5,11 +5,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from api.errors import RequestError
 from segdec.errors import ArtifactError
 from segdec.runtime.files import write_bytes_atomic, write_text_atomic
+
+Entry = TypeVar("Entry")
 
 
 def read_if_exists(path: Path) -> bytes | None:
@@ -26,6 +30,26 @@ def read_if_exists(path: Path) -> bytes | None:
         raise ArtifactError(
             f"{path} cannot be read ({error.strerror}). Expected JSON that the service may read: check its "
             "permissions."
+        ) from error
+
+
+def parse_versions(
+    adapter: TypeAdapter[dict[str, Entry]], path: Path, content: bytes | None, expected: str
+) -> dict[str, Entry]:
+    """Parses version → entry from the content of the JSON file `path`; None is a missing file.
+
+    Raises:
+        ArtifactError: If it is damaged; the message ends with `expected`.
+    """
+    if content is None:
+        return {}
+    try:
+        return adapter.validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ArtifactError(
+            f"{path} cannot be read ({place}{': ' if place else ''}{first['msg']}). {expected}"
         ) from error
 
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from api.models.file_update import FileUpdate
+from api.models.file_update import FileUpdate, parse_versions
 from segdec.artifact import STABLE
 from segdec.config import Thresholds
-from segdec.errors import ArtifactError
 from segdec.schemas import ModelIdentity
 
 THRESHOLDS = "thresholds.json"
@@ -58,17 +57,8 @@ def parse_overrides(path: Path, content: bytes | None) -> dict[str, ThresholdOve
         ArtifactError: If it is damaged: with the thresholds of the manifest, decisions would differ from what
             was set.
     """
-    if content is None:
-        return {}
-    try:
-        return _OVERRIDES.validate_json(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ArtifactError(
-            f"{path} cannot be read ({place}{': ' if place else ''}{first['msg']}). {EXAMPLE} To use the "
-            "thresholds of the models, delete the file."
-        ) from error
+    expected = f"{EXAMPLE} To use the thresholds of the models, delete the file."
+    return parse_versions(_OVERRIDES, path, content, expected)
 
 
 # === Changes ===
