@@ -46,7 +46,7 @@ def test_only_photographs_that_match_the_selection_are_shown(visit, labels):
     user = visit(base, locale="de")
     page = user.open(address(labels, "datasets"))
     page.get_by_role("button", name="Annotationen vorschlagen").click()
-    expect(page.locator("#proposals-bar")).to_be_hidden()
+    expect(page.locator("#proposals-state")).to_contain_text("4 Annotationen")
     page = user.open(address(labels, "label"))
     shows(page, "near")
     chosen = page.get_by_label("Angezeigte Bilder")
@@ -223,14 +223,14 @@ def test_a_few_labels_order_a_training_and_its_end_without_a_model_is_explained(
 
 
 def test_proposals_of_a_chosen_model_appear_on_the_open_page(visit, labels):
-    send(labels, near=135, other=140)
+    send(labels, one=220, two=215, three=210, near=135)
     user = visit(str(labels.http.base_url))
     page = user.open(address(labels, "label"))
-    shows(page, "near")
+    shows(page, "one")
     expect(page.locator("#proposal")).to_be_hidden()
     page.locator("#proposals-panel summary").click()
     expect(page.locator("#proposing-model option")).to_have_text(["unnamed 0, in use"])
     page.get_by_role("button", name="Propose labels").click()
-    expect(page.locator("#proposals-state")).to_contain_text("2 labels proposed by unnamed 0")
+    expect(page.locator("#proposals-state")).to_contain_text("4 labels proposed by unnamed 0")
     expect(page.locator("#proposal")).to_contain_text("Proposed by unnamed 0: scratch")
     shows(page, "near")

@@ -100,7 +100,9 @@ export class PhotographQueue {
     const isEdited = current?.drawing?.modified || current?.chosen;
     for (const photograph of this.upcoming) photograph.release();
     this.upcoming = [];
-    if (!isEdited) this.#setCurrent(null);
+    if (isEdited) return this.refill();
+    this.#setCurrent(null);
+    await this.requests.release(); // others may be more useful now
     return this.refill();
   }
 
