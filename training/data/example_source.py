@@ -108,6 +108,10 @@ class PhotographSource:
         )
         return known and item.supervision == "mask" and one_class
 
+    def has_boxes(self, index: int) -> bool:
+        """Returns whether the mask of an example holds boxes around its defects."""
+        return self.items[index].supervision == "box"
+
     def common_shape(self) -> tuple[int, ...]:
         """Returns the common shape (h, w, C); photographs of unknown shape are read.
         Raises a `ConfigError` if the prepared images differ in size.
@@ -218,6 +222,10 @@ class TileSource:
         """Returns whether the tile has a part of a defect with a drawn mask."""
         tile = self._tiles[index]
         return tile.label != 0 and self.photographs.has_drawn_mask(tile.photograph)
+
+    def has_boxes(self, index: int) -> bool:
+        """Returns whether the mask of the tile's photograph holds boxes around its defects."""
+        return self.photographs.has_boxes(self._tiles[index].photograph)
 
     def common_shape(self) -> tuple[int, ...]:
         """Returns the shape (h, w, C) of every tile."""

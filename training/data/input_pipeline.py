@@ -30,8 +30,8 @@ Batch = dict[str, tf.Tensor]
 
 `image` [B, h, w, C] float32 0…255, or the features of a frozen encoder by their names, [B, ·, ·, ·] float16;
 `target` [B, h/s, w/s, M] and `weight` [B, h/s, w/s, 1] float32, s = `mask_stride`, M = `mask_channels`;
-`label` [B] int32, possibly `ANY_DEFECT`; with several heads `head_weight` [B, heads] float32, 0 for the head
-that is trained without the example's fold.
+`label` [B] int32, possibly `ANY_DEFECT`; `has_boxes` [B] int32, 1 if the mask holds boxes, otherwise 0; with
+several heads `head_weight` [B, heads] float32, 0 for the head that is trained without the example's fold.
 """
 
 
@@ -195,6 +195,7 @@ class InputPipeline:
             "target": tf.TensorSpec((*grid, self._config.network.mask_channels), tf.float32),
             "weight": tf.TensorSpec((*grid, 1), tf.float32),
             "label": tf.TensorSpec((size,), tf.int32),
+            "has_boxes": tf.TensorSpec((size,), tf.int32),
         }
 
     def _read(
@@ -234,7 +235,9 @@ class InputPipeline:
         if config.network.mask_channels > 1:
             settings = config.target, config.network.mask_stride, config.network.mask_channels
             share = split_by_class(share, mask, label, *settings, classes=classes, area=area)
-        return {**arrays, "target": share, "weight": weight, "label": np.asarray(label, np.int32)}
+        boxes = self._examples.has_boxes(row.index, row.donor)
+        numbers = {"label": np.asarray(label, np.int32), "has_boxes": np.asarray(boxes, np.int32)}
+        return {**arrays, "target": share, "weight": weight, **numbers}
 
     def _head_weight(self, row: _Row) -> NDArray[np.float32]:
         """1 for each head that may see the example and the source of its defect, otherwise 0."""

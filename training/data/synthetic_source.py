@@ -50,6 +50,10 @@ class SyntheticSource:
         """Returns whether the mask of an example is known."""
         return donor != UNCHANGED or self._source.supervised[index]
 
+    def has_boxes(self, index: int, donor: int) -> bool:
+        """Returns whether the mask of an example holds boxes; that of an added defect never does."""
+        return donor == UNCHANGED and self._source.has_boxes(index)
+
     def name(self, index: int, donor: int) -> str:
         """Returns the name of an example for messages."""
         name = self._source.name(index)

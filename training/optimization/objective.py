@@ -9,7 +9,7 @@ from segdec.network.network import SegDecNet, classify
 from training.config import ExperimentConfig, StageConfig
 from training.data.input_pipeline import Batch
 from training.optimization.gradients import Losses
-from training.optimization.losses import decision_loss, segmentation_loss, select_likeliest_mask
+from training.optimization.losses import box_weight, decision_loss, segmentation_loss, select_likeliest_mask
 from training.stages import Stage
 
 
@@ -66,6 +66,7 @@ def _mask_loss(
     def loss(logits: tf.Tensor, target: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
         if network.config.mask_channels > 1:
             logits, target = select_likeliest_mask(logits, target, batch["label"])
+        weight *= box_weight(logits, target, batch["has_boxes"])
         return segmentation_loss(logits, target, weight, config.loss, config.target.cross_entropy_weight)
 
     fine = loss(mask_logits, batch["target"], batch["weight"])

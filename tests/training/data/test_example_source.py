@@ -43,14 +43,16 @@ def test_examples_are_prepared_as_for_inference():
     assert source.labels == [0, 1, 1]
 
 
-def test_boxes_and_labels_are_not_drawn_masks():
+def test_masks_differ_from_boxes_and_labels():
     source, _ = make_source([(20, 38)] * 4, unmasked=[2], **TILES)
     source.items[3] = replace(source.items[3], supervision="box")
     assert [source.has_drawn_mask(index) for index in range(4)] == [False, True, False, False]
+    assert [source.has_boxes(index) for index in range(4)] == [False, False, False, True]
     photographs, _ = make_source([(20, 38)] * 3, **TILES)
     photographs.items[2] = replace(photographs.items[2], supervision="box")
     tiles = TileSource(photographs, InputConfig(**TILES), 8)
     assert [index for index in range(len(tiles)) if tiles.has_drawn_mask(index)] == [4]
+    assert [index for index in range(len(tiles)) if tiles.has_boxes(index)] == [8, 9, 10, 11]
 
 
 def test_examples_are_cached_if_there_is_space():

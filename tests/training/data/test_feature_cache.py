@@ -72,7 +72,7 @@ def check_equal(ours, theirs, names=None):
         np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name, strict=True)
 
 
-TARGETS = ("target", "weight", "label")
+TARGETS = ("target", "weight", "label", "has_boxes")
 
 
 def check_flipped_features(features, image, encode):

@@ -129,6 +129,22 @@ def test_the_mask_is_trained_on_known_masks(tiny_experiment, data, tmp_path, unm
     assert {name for name, weight in weights.items() if weight == 0} == names
 
 
+def test_a_batch_says_whose_masks_hold_boxes(tiny_experiment, data, tmp_path):
+    """Photographs of both in one set; an added defect has a mask."""
+    boxed = [item.name for item in data.dataset.of_split("train") if item.label][:2]
+    (tmp_path / "supervision.txt").write_text("".join(f"box {name}\n" for name in boxed))
+    given = ["--data.supervision", str(tmp_path / "supervision.txt"), "--augmentation.synthetic", "0.5"]
+    config = load_experiment(tiny_experiment, given)
+    pipeline = InputPipeline(load_run_data(config).examples, data.shape, config, ReadingPool(2))
+    rows = [
+        row
+        for step in range(1, 9)
+        for names, batch in [pipeline.global_batch(0, step)]
+        for row in zip(names, batch["has_boxes"].tolist(), strict=True)
+    ]
+    assert {name for name, has_boxes in rows if has_boxes} == set(boxed) < {name for name, _ in rows}
+
+
 def test_batches_of_good_photographs(tiny_experiment, toy_root, tmp_path):
     lines = [line for line in (toy_root / "splits.txt").read_text().splitlines() if "good/" in line]
     (tmp_path / "splits.txt").write_text("\n".join(lines))

@@ -32,6 +32,9 @@ class Examples:
     def name(self, index):
         return f"photograph/{index}"
 
+    def has_boxes(self, index):
+        return index == 4
+
 
 EXAMPLES = Examples()
 
@@ -51,6 +54,7 @@ def test_unchanged_examples():
         assert source.label(index, UNCHANGED, masked=index == 2) == EXAMPLES.labels[index]
         assert source.is_supervised(index, UNCHANGED) == EXAMPLES.supervised[index]
         assert source.name(index, UNCHANGED) == f"photograph/{index}"
+        assert source.has_boxes(index, UNCHANGED) == (index == 4)
 
 
 @pytest.mark.parametrize(("classes", "label"), [(2, 1), (3, ANY_DEFECT)])
@@ -61,6 +65,7 @@ def test_a_synthetic_defect(classes, label):
     assert source.label(1, SYNTHETIC, masked=True) == label
     assert source.label(1, SYNTHETIC, masked=False) == 0  # no visible defect
     assert source.is_supervised(1, SYNTHETIC)
+    assert not source.has_boxes(4, SYNTHETIC)
     assert source.name(1, SYNTHETIC) == "photograph/1 + synthetic defect"
 
 
@@ -71,6 +76,7 @@ def test_a_transplanted_defect_keeps_its_class():
     assert np.median(example.image[~unchanged]) > 180
     assert source.label(0, 2, masked=True) == 1
     assert source.is_supervised(0, 2)
+    assert not source.has_boxes(0, 4)
     assert source.name(0, 2) == "photograph/0 + photograph/2"
     assert get(0, 4).image is EXAMPLES.images[4]  # scaling may lose a small mask: then the donor itself
     assert source.label(0, 4, masked=False) == 1

@@ -20,6 +20,7 @@ def make_batch(random, images=4, side=16, dtype=np.float32):
         "target": random.uniform(0, 1, cells).astype(dtype),
         "weight": random.uniform(0.5, 2, cells).astype(dtype),
         "label": random.integers(0, 2, images).astype(np.int32),
+        "has_boxes": np.arange(images, dtype=np.int32) % 2,
     }
 
 

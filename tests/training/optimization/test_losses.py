@@ -6,7 +6,7 @@ from training.config import LossConfig
 tf = pytest.importorskip("tensorflow")
 
 from training.data.synthetic_source import ANY_DEFECT  # noqa: E402
-from training.optimization.losses import decision_loss, dice_loss, segmentation_loss  # noqa: E402
+from training.optimization.losses import box_weight, decision_loss, dice_loss, segmentation_loss  # noqa: E402
 
 LN3 = float(np.log(3))  # a logit whose sigmoid is 3/4
 ALL_TERMS = LossConfig(focal_gamma=1.5, dice_weight=0.7)
@@ -53,6 +53,57 @@ def test_dice_by_hand():
     # A good image: 1 − 1 / (1.25 + 1). Pixels without weight do not count: 1 − 1 / (0.75 + 1).
     np.testing.assert_allclose(dice_loss(logits, 0.0 * target, ones), [0.5555556], rtol=1e-5)
     np.testing.assert_allclose(dice_loss(logits, 0.0 * target, target), [0.4285714], rtol=1e-5)
+
+
+# === Boxes ===
+
+
+def grid(rows):
+    """Images of one mask, [B, h, w, 1], from [B][h][w]."""
+    return tf.constant(rows, tf.float32)[..., None]
+
+
+BOX = grid([[[1, 1, 0.5, 0], [1, 1, 0.5, 0], [0, 0, 0, 0]]])
+IN_BOX = grid([[[1, 3, 2, 9], [5, 0, 4, 9], [8, 8, 8, 8]]])
+COUNTED = [[0, 1, 0, 1], [1, 0, 1, 1], [1, 1, 1, 1]]
+"""The highest of the box are 3 and 5 in its rows, 5, 3 and 4 in its columns."""
+
+
+def counted(logits, boxes, has_boxes=1):
+    """The factors of an image's only mask."""
+    return box_weight(logits, boxes, tf.constant([has_boxes]))[0, ..., 0].numpy().tolist()
+
+
+def test_in_a_box_the_highest_pixels_of_rows_and_columns_count():
+    assert counted(IN_BOX, BOX) == COUNTED
+    assert counted(IN_BOX, BOX, has_boxes=0) == [[1] * 4] * 3
+
+
+def test_boxes_of_images_and_classes_are_apart():
+    logits, boxes = (tf.concat([one, one[:, :, ::-1]], -1) for one in (IN_BOX, BOX))
+    weight = box_weight(*(tf.concat([one] * 2, 0) for one in (logits, boxes)), tf.constant([1, 1])).numpy()
+    for image in weight:
+        assert image[..., 0].tolist() == image[:, ::-1, 1].tolist() == COUNTED
+
+
+@pytest.mark.parametrize("axes", [[0, 1, 2, 3], [0, 2, 1, 3]])
+def test_boxes_in_one_line_have_a_highest_pixel_each(axes):
+    """Of equal ones all count."""
+    lower, higher = [1, 2, 9, 6, 4, 6], [11, 12, 9, 16, 14, 16]
+    boxes, logits = grid([[[1, 1, 0, 1, 1, 1]] * 2]), grid([[lower, higher]])
+    weight = box_weight(*(tf.transpose(one, axes) for one in (logits, boxes)), tf.constant([1]))
+    assert tf.transpose(weight, axes)[0, ..., 0].numpy().tolist() == [[0, 1, 1, 1, 0, 1], [1] * 6]
+
+
+def test_only_counted_pixels_of_a_box_are_trained():
+    logits, box = grid([[[1, 3, -4], [2, 0, -4]]]), grid([[[1, 1, 0], [1, 1, 0]]])
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss = loss_of(logits, box, box_weight(logits, box, tf.constant([1])), positive_weight=3.0)
+    # −3 · (1 − p) / 6 at the highest pixels, p / 6 outside.
+    high, higher, outside = -0.5 / (1 + np.exp(2)), -0.5 / (1 + np.exp(3)), 1 / (1 + np.exp(4)) / 6
+    expected = [[0, higher, outside], [high, 0, outside]]
+    np.testing.assert_allclose(tape.gradient(loss, logits)[0, ..., 0], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("terms", [LossConfig(), ALL_TERMS])

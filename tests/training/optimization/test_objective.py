@@ -10,7 +10,7 @@ from training.config import ExperimentConfig, LossConfig, StageConfig, StagesCon
 tf = pytest.importorskip("tensorflow")
 
 from segdec.network.network import build_network  # noqa: E402
-from training.optimization.losses import segmentation_loss  # noqa: E402
+from training.optimization.losses import box_weight, segmentation_loss  # noqa: E402
 from training.optimization.objective import stage_losses  # noqa: E402
 from training.stages import STAGES  # noqa: E402
 
@@ -32,6 +32,7 @@ def make_batch(stride):
         "target": random.uniform(0, 1, cells).astype(np.float32),
         "weight": random.uniform(0.5, 2, cells).astype(np.float32),
         "label": np.array([0, 1, 1], np.int32),
+        "has_boxes": np.array([0, 0, 1], np.int32),
     }
 
 
@@ -52,8 +53,14 @@ def expected_segmentation(network, positive_weight):
     maps = batch["target"], batch["weight"]
     pooled = [one.reshape(IMAGES, 2, factor, 2, factor, 1).mean(axis=(2, 4)) for one in maps]
     losses = [
-        segmentation_loss(logits, *truth, LossConfig(), positive_weight).numpy()
-        for logits, truth in ((fine, maps), (coarse, pooled))
+        segmentation_loss(
+            logits,
+            target,
+            weight * box_weight(logits, target, tf.constant(batch["has_boxes"])),
+            LossConfig(),
+            positive_weight,
+        ).numpy()
+        for logits, (target, weight) in ((fine, maps), (coarse, pooled))
     ]
     return losses[0] if factor == 1 else np.mean(losses, axis=0)
 
