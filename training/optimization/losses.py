@@ -67,18 +67,21 @@ def dice_loss(mask_logits: tf.Tensor, target: tf.Tensor, weight: tf.Tensor) -> t
 
 
 def box_weight(logits: tf.Tensor, target: tf.Tensor, has_boxes: tf.Tensor) -> tf.Tensor:
-    """Returns the factor of each pixel's weight, [B, h, w, M], 1 or 0, for masks that hold boxes.
+    """Returns the factor of each pixel's weight, [B, h, w, M]; 1 in images whose `has_boxes` [B] is 0.
 
     A box has a defect in each of its rows and columns, but where is unknown: inside, only the pixels with the
-    highest logit of their row or column count. Boxes that touch count as one, and the part of a box in a tile
-    as a box. `logits` and `target` are [B, h, w, M]. If its `has_boxes` [B] is 0, an image counts everywhere.
+    highest logit of their row or column count, the others have 0. The area of the defects is between their
+    number and the area of the boxes: together they weigh as much as the geometric mean of both. Boxes that
+    touch count as one, and the part of a box in a tile as a box. `logits` and `target` are [B, h, w, M].
 
     Source: Tian et al., "BoxInst: high-performance instance segmentation with box annotations", 2021.
     """
     inside = (target > 0) & (has_boxes > 0)[:, None, None, None]
     logits = tf.stop_gradient(logits)
     lower = tf.minimum(*(_highest_of_line(logits, inside, axis) for axis in (1, 2)))
-    return tf.cast(~inside | (logits >= lower), logits.dtype)
+    boxes, highest = (tf.cast(one, logits.dtype) for one in (inside, inside & (logits >= lower)))
+    area, count = (tf.reduce_sum(one, axis=(1, 2, 3), keepdims=True) for one in (boxes, highest))
+    return 1.0 - boxes + highest * tf.sqrt(tf.math.divide_no_nan(area, count))
 
 
 def _highest_of_line(logits: tf.Tensor, inside: tf.Tensor, axis: int) -> tf.Tensor:

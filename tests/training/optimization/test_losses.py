@@ -69,21 +69,25 @@ COUNTED = [[0, 1, 0, 1], [1, 0, 1, 1], [1, 1, 1, 1]]
 """The highest of the box are 3 and 5 in its rows, 5, 3 and 4 in its columns."""
 
 
-def counted(logits, boxes, has_boxes=1):
-    """The factors of an image's only mask."""
-    return box_weight(logits, boxes, tf.constant([has_boxes]))[0, ..., 0].numpy().tolist()
+def counted(weight):
+    return (weight > 0).astype(int).tolist()
 
 
 def test_in_a_box_the_highest_pixels_of_rows_and_columns_count():
-    assert counted(IN_BOX, BOX) == COUNTED
-    assert counted(IN_BOX, BOX, has_boxes=0) == [[1] * 4] * 3
+    """Three of the six pixels, √(3 · 6) / 3 each; all of a mask."""
+    weight = box_weight(*(tf.concat([one] * 2, 0) for one in (IN_BOX, BOX)), tf.constant([1, 0])).numpy()
+    assert counted(weight[0, ..., 0]) == COUNTED
+    inside = np.squeeze(BOX) > 0
+    np.testing.assert_allclose(weight[0, inside].max(), np.sqrt(2), rtol=1e-6)
+    assert (weight[0, ~inside] == 1).all()
+    assert (weight[1] == 1).all()
 
 
 def test_boxes_of_images_and_classes_are_apart():
     logits, boxes = (tf.concat([one, one[:, :, ::-1]], -1) for one in (IN_BOX, BOX))
     weight = box_weight(*(tf.concat([one] * 2, 0) for one in (logits, boxes)), tf.constant([1, 1])).numpy()
     for image in weight:
-        assert image[..., 0].tolist() == image[:, ::-1, 1].tolist() == COUNTED
+        assert counted(image[..., 0]) == counted(image[:, ::-1, 1]) == COUNTED
 
 
 @pytest.mark.parametrize("axes", [[0, 1, 2, 3], [0, 2, 1, 3]])
@@ -92,7 +96,7 @@ def test_boxes_in_one_line_have_a_highest_pixel_each(axes):
     lower, higher = [1, 2, 9, 6, 4, 6], [11, 12, 9, 16, 14, 16]
     boxes, logits = grid([[[1, 1, 0, 1, 1, 1]] * 2]), grid([[lower, higher]])
     weight = box_weight(*(tf.transpose(one, axes) for one in (logits, boxes)), tf.constant([1]))
-    assert tf.transpose(weight, axes)[0, ..., 0].numpy().tolist() == [[0, 1, 1, 1, 0, 1], [1] * 6]
+    assert counted(tf.transpose(weight, axes)[0, ..., 0].numpy()) == [[0, 1, 1, 1, 0, 1], [1] * 6]
 
 
 def test_only_counted_pixels_of_a_box_are_trained():
@@ -100,8 +104,9 @@ def test_only_counted_pixels_of_a_box_are_trained():
     with tf.GradientTape() as tape:
         tape.watch(logits)
         loss = loss_of(logits, box, box_weight(logits, box, tf.constant([1])), positive_weight=3.0)
-    # −3 · (1 − p) / 6 at the highest pixels, p / 6 outside.
-    high, higher, outside = -0.5 / (1 + np.exp(2)), -0.5 / (1 + np.exp(3)), 1 / (1 + np.exp(4)) / 6
+    # −3 · √(4 / 2) · (1 − p) / 6 at the highest pixels, p / 6 outside.
+    high, higher = (-(0.5**0.5) / (1 + np.exp(logit)) for logit in (2, 3))
+    outside = 1 / (1 + np.exp(4)) / 6
     expected = [[0, higher, outside], [high, 0, outside]]
     np.testing.assert_allclose(tape.gradient(loss, logits)[0, ..., 0], expected, rtol=1e-5)
 
