@@ -34,6 +34,7 @@ from training.optimization.pretrained import LoadPretrained, build_initial_netwo
 from training.optimization.step import build_step
 from training.optimization.step_runner import AsynchronousStepRunner, StepRunner, SynchronousStepRunner
 from training.optimization.train_state import build_train_state
+from training.part_durations import PartDurations
 from training.photograph_limits import add_limits
 from training.run.checkpoints import RunState
 from training.run.folder import RunFolder, parts_by_fold, run_digest
@@ -63,6 +64,7 @@ class Trainer:
         control: Controls steps and schedules of the stages, equally in all processes; None = as configured.
         process_group: The processes of the run if they are connected already; `cluster` is then ignored.
         load_weights: Loads the encoder's weights.
+        durations: Receives the durations of the parts of the training; None = nobody needs them.
 
     Raises:
         SegdecError: If the configuration, the data, the cluster or the run folder cannot be used.
@@ -79,9 +81,11 @@ class Trainer:
         control: ScheduleControl | None = None,
         process_group: ProcessGroupContext | None = None,
         load_weights: LoadPretrained = load_pretrained,
+        durations: PartDurations | None = None,
     ) -> None:
         self.dry_run = dry_run
         self.control = control or ScheduleControl()
+        self.durations = durations or PartDurations()
         # === Data ===
         check_tracking(config.tracking)
         config = with_initial_sha256(config)
@@ -252,7 +256,8 @@ class Trainer:
         meter = Meter(stage.name, config.batch_size, first, steps, shown=self.is_chief, workload=workload)
 
         # === Steps ===
-        with closing(runner), meter, self._report_non_finite(index):
+        measured = self.durations.measure("steps")
+        with measured, closing(runner), meter, self._report_non_finite(index):
             for step in range(first + 1, self.control.max_steps(steps) + 1):
                 for result in runner.run_step(self._stop_requested):
                     meter.advance(result.losses, result.wait_s)
@@ -267,7 +272,7 @@ class Trainer:
                 if step % config.log_every == 0 or last:
                     self._log_training(index, meter, log)
                 if validating:
-                    with meter.paused():
+                    with meter.paused(), self.durations.measure("validation"):
                         self._validate(index, step, meter, log, last=last)
                 if saving:
                     with meter.paused():
@@ -282,9 +287,10 @@ class Trainer:
 
     def _encode(self) -> None:
         """Encodes the examples before a stage with a time limit, which then is the time of its steps."""
-        for _ in self.pipeline.encode() if self.control.may_encode else ():
-            if self._stop_requested or not self.control.may_encode:
-                break
+        with self.durations.measure("encoding"):
+            for _ in self.pipeline.encode() if self.control.may_encode else ():
+                if self._stop_requested or not self.control.may_encode:
+                    break
 
     def _update_schedule_offset(self) -> None:
         """Sets the position in the schedule, which determines the learning rate of the next step."""
@@ -373,9 +379,11 @@ class Trainer:
     def _save_result(self, log: RunLog) -> None:
         self.state.copy_best_to_validated()
         if self.config.network.memory:
-            self._add_memory()
-        # `calibrate` may have changed the thresholds of a finished run.
-        result = self.folder.result() if self.folder.has_result else self._choose_thresholds()
+            with self.durations.measure("memory"):
+                self._add_memory()
+        with self.durations.measure("thresholds"):
+            # `calibrate` may have changed the thresholds of a finished run.
+            result = self.folder.result() if self.folder.has_result else self._choose_thresholds()
         if not self.dry_run:
             predictor = Predictor(self.validator.predictor.engine, result.model)
             log.draw("val", draw_validation(predictor, self.validator.images))
@@ -384,8 +392,9 @@ class Trainer:
         log.finish({**result.validation, **thresholds})
 
     def _add_memory(self) -> None:
-        for _ in self.pipeline.encode():
-            pass
+        with self.durations.measure("encoding"):
+            for _ in self.pipeline.encode():
+                pass
         features = self.features or FeatureCache(self.validated.encoder, self.image_shape, ArrayCache(0), 0)
         rotate = self.config.augmentation.rotate
         build_memory(self.validated, self.examples, features.find, self.config.seed, rotate=rotate)

@@ -16,6 +16,7 @@ from training.config import ExperimentConfig
 from training.experiment_file import load_experiment
 from training.fit.messages import describe_plan
 from training.metrics.rating import Rating
+from training.part_durations import PartDurations
 from training.run.folder import RunFolder
 from training.run_name import make_run_name
 
@@ -76,7 +77,7 @@ def test_a_useless_model_is_not_served(finished_run, tmp_path, level, needs_thre
 
     config = RunFolder(finished_run).experiment()
     rating = Rating(level, "It misses most.", ("Add photographs.", "Draw masks."), needs_threshold)
-    lines = _summary(config, tmp_path / "model", 60, rating)
+    lines = _summary(config, tmp_path / "model", 60, PartDurations(), rating)
     start = lines.index(f"rating      {level}: It misses most.")
     assert lines[start + 1 : start + 5] == [
         "advice      Add photographs.",
@@ -148,6 +149,9 @@ def test_a_folder_becomes_a_model_although_the_command_was_killed(fit, toy_root,
     answer = fit(*arguments, "--resume")
     assert answer.returncode == 0, answer.stderr
     assert "Resuming '" in answer.stdout and "\ntook " in answer.stdout
+    (parts,) = re.findall(r"^parts .*\n(?: .*\n)*", answer.stdout, re.MULTILINE)
+    for part in ("preparation", "steps", "validation", "thresholds", "evaluation and report", "export"):
+        assert f" {part} " in re.sub(r"\s+", " ", parts), part
     assert "\nrating      useless: On " in answer.stdout
     commands = [line.split("#")[0].strip() for line in answer.stdout.split("Next:\n")[1].splitlines()]
     assert commands == [f"python -m training run {run}.toml --name toy_2"]
