@@ -41,6 +41,7 @@ from training.fit.cluster_member import (
 )
 from training.fit.dataset_profile import (
     DatasetProfile,
+    Orientation,
     ProfiledDataset,
     ProfileOptions,
     merge_defects,
@@ -460,12 +461,31 @@ def _choose_in_time(
     ends_at: float,
     given_area: int | None = None,
 ) -> tuple[ExperimentChoice, float]:
-    """Chooses the experiment, with a smaller input if there is little time and no area is given; also returns
-    the duration of a forward pass, s.
+    """Chooses the experiment; also returns the duration of a forward pass, s.
+
+    With little time, a surface without a direction is not rotated, since each rotated copy must be encoded.
+    If this does not suffice and no area is given, the input is smaller.
     """
     choice = _choose(profile, split, resources, given_area or DEFAULT_AREA)
     config = choice.config(planned_steps(choice.shares))
     forward_s = measure_forward(config, profile.classes, (profile.height, profile.width), clock)
+    left_s = ends_at - clock()
+    area = _area_in_time(choice, split, resources, forward_s, left_s)
+    if area < choice.area and choice.rotations > 1 and profile.orientation is Orientation.ISOTROPIC:
+        profile = replace(profile, orientation=Orientation.FIXED)
+        choice = _choose(profile, split, resources, given_area or DEFAULT_AREA)
+        area = _area_in_time(choice, split, resources, forward_s, left_s)
+    if area >= choice.area or given_area is not None:
+        return choice, forward_s
+    smaller = _choose(profile, split, resources, area)
+    return smaller, forward_s * smaller.area / choice.area
+
+
+def _area_in_time(
+    choice: ExperimentChoice, split: DatasetSplit, resources: Resources, forward_s: float, left_s: float
+) -> int:
+    """Returns the area of the input, px, with which the experiment ends within the time left."""
+    config = choice.config(planned_steps(choice.shares))
     encoded = _count_encoded_images(split, choice.rotations) if config.caches_features else None
     reserved = _reserved_s(forward_s, split, choice.rotations)
     if config.network.heads:  # further steps improve heads more than a larger input
@@ -475,12 +495,7 @@ def _choose_in_time(
         scaled_s = forward_s * (split.good[0] + split.defective[0]) + reserved - fixed_s
         tolerance = MEMORY_TIME_TOLERANCE
     least = MIN_AREA if resources.encoder_weights is None else ENCODER_AREA
-    left_s = ends_at - clock()
-    area = max(largest_area_in_time(choice.area, left_s, fixed_s, scaled_s, tolerance=tolerance), least)
-    if area >= choice.area or given_area is not None:
-        return choice, forward_s
-    smaller = _choose(profile, split, resources, area)
-    return smaller, forward_s * smaller.area / choice.area
+    return max(largest_area_in_time(choice.area, left_s, fixed_s, scaled_s, tolerance=tolerance), least)
 
 
 def _reserved_s(forward_s: float, split: DatasetSplit, rotations: int) -> float:

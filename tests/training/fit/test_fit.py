@@ -8,13 +8,17 @@ from dataclasses import replace
 import pytest
 
 from datasets.layouts.toy import write_toy
+from datasets.sample import Dataset
 from segdec.artifact import read_manifest
 from segdec.errors import ConfigError, RunError
 from tests.datasets.mixed_folder import write_mixed_folder
 from training.__main__ import main
 from training.config import ExperimentConfig
 from training.experiment_file import load_experiment
+from training.fit.dataset_profile import Orientation
+from training.fit.experiment_choice import HEADS_AREA, Resources
 from training.fit.messages import describe_plan
+from training.fit.splitting import DatasetSplit
 from training.metrics.rating import Rating
 from training.part_durations import PartDurations
 from training.run.folder import RunFolder
@@ -88,6 +92,31 @@ def test_a_useless_model_is_not_served(finished_run, tmp_path, level, needs_thre
     commands = lines[start + 5 :]
     assert len(commands) == len(offered) + 1 and "python -m training run" in commands[-1]
     assert all(line.startswith(f"  {words} ") for line, words in zip(commands, offered, strict=False))
+
+
+@pytest.mark.parametrize(
+    ("orientation", "left_s", "rotates", "full_size"),
+    [
+        # Evaluation and export take 23 s and 400 passes of 20 ms, encoding and steps 200 and 2400; three
+        # rotated copies of each photograph take 600 more, and 240 for the memory: 83 or 100 s.
+        (Orientation.ISOTROPIC, 110.0, True, True),
+        (Orientation.ISOTROPIC, 90.0, False, True),
+        (Orientation.ISOTROPIC, 60.0, False, False),
+        (Orientation.ARBITRARY, 90.0, True, False),
+    ],
+)
+def test_with_little_time_only_parts_in_any_orientation_are_rotated(
+    profile_of, monkeypatch, orientation, left_s, rotates, full_size
+):
+    from training.fit import command
+
+    monkeypatch.setattr(command, "clock", lambda: 0.0)
+    monkeypatch.setattr(command, "measure_forward", lambda *_: 0.02)
+    split = DatasetSplit(Dataset(("good", "defect"), ()), (150, 0, 0), (50, 0, 0), "train", (), 3, 3)
+    profile = profile_of(orientation=orientation)
+    choice, forward_s = command._choose_in_time(profile, split, Resources("imagenet"), left_s)
+    assert choice.settings["augmentation"].get("rotate", False) == rotates
+    assert (choice.area == HEADS_AREA) == (forward_s == 0.02) == full_size
 
 
 @pytest.mark.parametrize(
