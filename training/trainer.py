@@ -91,6 +91,7 @@ class Trainer:
         config = with_initial_sha256(config)
         data = load_run_data(config, few=few_photographs)
         self.data_fingerprint, self.image_shape, self.examples = data.fingerprint, data.shape, data.examples
+        self._cache = data.cache
         self.training_photographs, self.used_share = data.training_photographs, data.used_share
 
         # === Devices and processes ===
@@ -381,6 +382,7 @@ class Trainer:
         if self.config.network.memory:
             with self.durations.measure("memory"):
                 self._add_memory()
+        self.validator.store_logits(self._cache)
         with self.durations.measure("thresholds"):
             # `calibrate` may have changed the thresholds of a finished run.
             result = self.folder.result() if self.folder.has_result else self._choose_thresholds()
