@@ -36,6 +36,9 @@ and take longer; up to the default where the smallest defect would keep a smalle
 MAX_AREA = 4 * DEFAULT_AREA
 """Maximum pixels of the input; larger images are tiled, or shrunk if tiles are impossible."""
 
+MIN_SHORT_SIDE = 128
+"""Minimum of the short side of an input that is shrunk, px: thin photographs keep their defects."""
+
 MIN_SIDE = 32
 SIDES = 16
 """Sides of an input are multiples of this, the stride of the encoder's features."""
@@ -304,8 +307,12 @@ def _input(known: _Conditions, default_area: int, *, synthetic: bool) -> tuple[E
             f"across) would keep fewer than {MIN_DEFECT_PX:.0f} px"
         )
         return {"policy": "tile", "height": TILE, "width": TILE, "overlap_px": TILE_OVERLAP}, text
-    scale = min(scale, math.sqrt(MAX_AREA / area))
+    shortest = min(1.0, MIN_SHORT_SIDE / min(height, width))
+    is_thin = scale < shortest
+    scale = min(max(scale, shortest), math.sqrt(MAX_AREA / area))
     notes = _describe_scale(smallest, scale)
+    if is_thin:
+        notes += f"; not smaller, since the short side would have fewer than {MIN_SHORT_SIDE} px"
     if default_area < DEFAULT_AREA and allowed == default_area and scale < 1.0:
         notes += "; smaller than usual, since there is little time"
     if allowed < default_area and scale < 1.0:

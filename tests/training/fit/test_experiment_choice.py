@@ -30,6 +30,25 @@ def test_tiles_are_for_sets_whose_defects_all_have_a_place(profile_of, labels, p
     assert said in choice.reasons["input"]
 
 
+@pytest.mark.parametrize(
+    ("height", "width", "expected"),
+    [
+        (256, 4096, (128, 2048)),
+        (4096, 256, (2048, 128)),
+        (512, 2048, (176, 704)),  # not thin: the area is that of others
+        (100, 4096, (112, 4096)),  # never enlarged; sides are multiples of 16
+        (1024, 65536, (128, 8192)),  # the maximum area
+        (1024, 262144, (64, 16384)),
+    ],
+)
+def test_thin_photographs_keep_a_short_side(profile_of, height, width, expected):
+    profile = profile_of(height=height, width=width, masks=0, labels=25, smallest_px=None, one_size=False)
+    choice = choose_experiment(profile, (12, 0, 0), 100, ENCODER, heads=3)
+    size = config(choice).input
+    assert (size.height, size.width) == expected
+    assert ("fewer than 128 px" in choice.reasons["input"]) == (expected != (176, 704))
+
+
 @pytest.mark.parametrize("resources", [ENCODER, NONE], ids=["encoder", "none"])
 @pytest.mark.parametrize("learnt", [0, 9, 99, 100])
 def test_whatever_is_found_gives_an_experiment_that_can_be_run_again(profile_of, resources, learnt, tmp_path):
