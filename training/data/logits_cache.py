@@ -27,7 +27,7 @@ class LogitsCache:
             computed = self._engine.infer(images[missing])
             for place, row in enumerate(missing):
                 named = vars(computed).items()
-                rows[row] = {name: values[place] for name, values in named if values is not None}
-                self._cache.put(keys[row], rows[row])
+                rows[row] = arrays = {name: values[place] for name, values in named if values is not None}
+                self._cache.put(keys[row], arrays)
         stored = [row for row in rows if row is not None]
         return Logits(**{name: np.stack([row[name] for row in stored]) for name in stored[0]})
