@@ -9,9 +9,10 @@ from training.data.feature_cache import digest_image
 
 
 class LogitsCache:
-    """An engine that runs `engine` only on images whose logits are not stored; see `segdec.engines.Engine`.
+    """An engine that runs `engine` only on batches with an image whose logits are not stored.
 
-    They are stored while `cache` has space.
+    They are stored while `cache` has space. Batches are not divided, so that the logits of the same batch are
+    bit-identical for every size of the cache; see `segdec.engines.Engine`.
     """
 
     def __init__(self, engine: Engine, cache: ArrayCache) -> None:
@@ -21,13 +22,11 @@ class LogitsCache:
     def infer(self, images: NDArray[np.uint8]) -> Logits:
         """Returns the logits of prepared images [B, h, w, C]."""
         keys = [(self._owner, digest_image(image)) for image in images]
-        rows = [self._cache.get(key) for key in keys]
-        missing = [row for row, arrays in enumerate(rows) if arrays is None]
-        if missing:
-            computed = self._engine.infer(images[missing])
-            for place, row in enumerate(missing):
-                named = vars(computed).items()
-                rows[row] = arrays = {name: values[place] for name, values in named if values is not None}
-                self._cache.put(keys[row], arrays)
-        stored = [row for row in rows if row is not None]
-        return Logits(**{name: np.stack([row[name] for row in stored]) for name in stored[0]})
+        stored = [arrays for key in keys if (arrays := self._cache.get(key)) is not None]
+        if len(stored) == len(keys):
+            return Logits(**{name: np.stack([one[name] for one in stored]) for name in stored[0]})
+        logits = self._engine.infer(images)
+        named = {name: values for name, values in vars(logits).items() if values is not None}
+        for row, key in enumerate(keys):
+            self._cache.put(key, {name: values[row] for name, values in named.items()})
+        return logits

@@ -110,12 +110,11 @@ class Validator:
         return [(Predictor(predictor.engine, model), items) for predictor, items in self._parts]
 
     def store_logits(self, cache: ArrayCache) -> None:
-        """Stores the logits of images from now on; the weights must not change any more."""
+        """Stores the logits of the real images from now on; the weights must not change any more."""
         self._parts = [
             (Predictor(LogitsCache(predictor.engine, cache), predictor.config), items)
             for predictor, items in self._parts
         ]
-        self.predictor, _ = self._parts[0]
 
     def measure(self) -> Validation:
         """Evaluates the images that select the weights."""

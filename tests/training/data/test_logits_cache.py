@@ -23,14 +23,15 @@ class SumEngine:
         return Logits(images[..., :1].astype(np.float32), np.stack([0 * sums, sums], axis=1), surface)
 
 
-@pytest.mark.parametrize(("memory_mb", "batches"), [(1, [3, 1]), (0, [3, 4])])
+@pytest.mark.parametrize(("memory_mb", "batches"), [(1, [3, 4]), (0, [3, 4, 2, 4])])
 @pytest.mark.parametrize("with_surface", [True, False])
-def test_stored_images_are_not_computed_again(memory_mb, batches, with_surface):
+def test_batches_of_stored_images_are_not_computed_again(memory_mb, batches, with_surface):
     images = np.random.default_rng(0).integers(0, 256, (4, 8, 8, 3), np.uint8)
     cache, engine = ArrayCache(memory_mb), SumEngine(with_surface)
     stored = LogitsCache(engine, cache)
     stored.infer(images[[2, 0, 1]])
-    answer = stored.infer(images)
+    for rows in ([0, 1, 2, 3], [3, 1], [0, 1, 2, 3]):
+        answer = stored.infer(images[rows])
     assert engine.batches == batches
     expected = SumEngine(with_surface).infer(images)
     for name in ("mask", "classes", "surface"):
