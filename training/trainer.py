@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import NoReturn
 
+import numpy as np
 import tensorflow as tf
 
 from segdec.config import EncoderWeights
@@ -25,6 +26,7 @@ from training.distribution.cluster import Cluster
 from training.distribution.interruption import Interruption, RunInterruptedError
 from training.distribution.process_group_context import ProcessGroupContext
 from training.distribution.strategies import divisible_batch_size
+from training.linear_mask import LINEAR_STEPS, LinearMasks, fit_linear_masks
 from training.memory_building import build_memory
 from training.metrics.validation import Validation, Validator, choose_thresholds
 from training.optimization.flops import Workload, count_step_flops, measure_strategy_peak
@@ -245,9 +247,10 @@ class Trainer:
         # === Set-up ===
         config, state, stage = self.config, self.state, STAGES[index]
         steps, first = config.stages[stage.name].steps, state.steps_taken
+        self._encode()
+        linear = self._fit_linear_masks(index, first)
         if first == 0:
             self.train_state.ema.restart()
-        self._encode()
         self.control.begin_stage(stage.name, steps)
         self._update_schedule_offset()
         runner = self._step_runner(index, first)
@@ -260,6 +263,8 @@ class Trainer:
         measured = self.durations.measure("steps")
         with measured, closing(runner), meter, self._report_non_finite(index):
             for step in range(first + 1, self.control.max_steps(steps) + 1):
+                if linear is not None:
+                    linear.set_after(step - 1)
                 for result in runner.run_step(self._stop_requested):
                     meter.advance(result.losses, result.wait_s)
                 last, stopping = self.control.is_last(step), runner.should_stop(self._stop_requested)
@@ -292,6 +297,25 @@ class Trainer:
             for _ in self.pipeline.encode() if self.control.may_encode else ():
                 if self._stop_requested or not self.control.may_encode:
                     break
+
+    def _fit_linear_masks(self, index: int, first: int) -> LinearMasks | None:
+        """Fits the linear part of the masks, in the chief for all processes, and sets it.
+        Returns None without one, and if it has already decreased to 0.
+        """
+        config = self.config
+        taken = first + sum(config.stages[earlier.name].steps for earlier in STAGES[:index])
+        if not config.network.linear_mask or config.initial_weights is not None or taken >= LINEAR_STEPS:
+            return None
+        message = b""
+        with self.durations.measure("linear mask"):
+            if self.is_chief:
+                message = fit_linear_masks(self.pipeline, self.examples, config).tobytes()
+            fitted = np.frombuffer(self.process_group.broadcast(message), np.float32)
+        linear = LinearMasks(
+            self.train_state.network, fitted.reshape(config.network.heads, -1), taken - first
+        )
+        linear.set_after(first)
+        return linear
 
     def _update_schedule_offset(self) -> None:
         """Sets the position in the schedule, which determines the learning rate of the next step."""

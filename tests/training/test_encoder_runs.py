@@ -101,7 +101,10 @@ def test_a_trained_encoder_continues_where_it_was(load, tmp_path, interrupt_run,
 
 # === Heads on folds ===
 
-HEADS = ("--network.heads", "2", "--network.standardize-features", "--network.memory", "30")
+HEADS = (
+    *("--network.heads", "2", "--network.memory", "30"),
+    *("--network.standardize-features", "--network.linear-mask"),
+)
 TWO_STAGES = ("--stages.decision.steps", "0")
 
 

@@ -268,6 +268,9 @@ def _network(known: _Conditions) -> tuple[ExperimentSettings, str]:
             text += f", with a memory of good surface (network.memory {memory})"
             return {**network, "heads": 0, "memory": memory}, text
         network["standardize_features"] = True
+        if known.masked and known.training_defects >= FEW_DEFECTIVE:
+            network["linear_mask"] = True
+            text += ", whose masks begin as a linear map of its features (network.linear_mask)"
         if heads == 1:
             return network, text
         network |= {"heads": heads, "memory": memory}

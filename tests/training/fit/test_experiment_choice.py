@@ -220,6 +220,16 @@ def test_parts_that_are_not_square_are_only_rotated_by_180_degrees(profile_of):
     assert (square.rotations, wide.rotations) == (4, 2)
 
 
+@pytest.mark.parametrize(
+    ("learnt", "annotated", "linear"),
+    [(10, {}, True), (9, {}, False), (10, {"masks": 0, "labels": 25}, False)],
+)
+def test_masks_begin_as_a_linear_map_if_there_are_masks_to_fit_it(profile_of, learnt, annotated, linear):
+    choice = choose_experiment(profile_of(**annotated), (learnt, 0, 0), 100, ENCODER, heads=3)
+    assert config(choice).network.linear_mask == linear
+    assert ("(network.linear_mask)" in choice.reasons["network"]) == linear
+
+
 def test_heads_are_trained_on_rotated_copies_of_a_surface_without_a_direction(profile_of):
     profile = profile_of(orientation=Orientation.ISOTROPIC)
     trained = choose_experiment(profile, (15, 0, 0), 100, ENCODER, heads=3)
