@@ -268,14 +268,13 @@ def _network(known: _Conditions) -> tuple[ExperimentSettings, str]:
             text += f", with a memory of good surface (network.memory {memory})"
             return {**network, "heads": 0, "memory": memory}, text
         network["standardize_features"] = True
+        if heads > 1:
+            network |= {"heads": heads, "memory": memory}
+            text += f", with {heads} heads, which are averaged, and a memory of good surface"
+            text += f" (network.memory {memory}), which also finds unknown kinds of defects"
         if known.masked and known.training_defects >= FEW_DEFECTIVE:
             network["linear_mask"] = True
-            text += ", whose masks begin as a linear map of its features (network.linear_mask)"
-        if heads == 1:
-            return network, text
-        network |= {"heads": heads, "memory": memory}
-        text += f", with {heads} heads, which are averaged, and a memory of good surface"
-        text += f" (network.memory {memory}), which also finds unknown kinds of defects"
+            text += "; masks begin as a linear map of the encoder's features (network.linear_mask)"
         return network, text
     network = {"preset": "compact", "normalization": "instance", "gradient_gate": True}
     if known.training_defects < MANY_DEFECTIVE:
