@@ -14,12 +14,16 @@ from training.config import ExperimentConfig
 from training.data.array_cache import Arrays
 from training.data.example_source import ExampleSource
 from training.data.input_pipeline import InputPipeline
+from training.data.subsets import pick_evenly
 
 Floats = NDArray[np.floating[Any]]
 Places = NDArray[np.intp]
 
 LINEAR_STEPS = 300
 """Steps after which the maps are 0: by then trained heads alone are better, since the maps are overfitted."""
+
+MAX_EXAMPLES = 200
+"""Good examples, and defective ones, on which the maps are fitted: others need not be encoded for this."""
 
 MAX_CELLS = 20_000
 """Cells of defective and of good examples, half of each, on which the maps are fitted."""
@@ -42,7 +46,7 @@ def fit_linear_masks(
     of the training loss. All are 0 if no mask of a defect is known.
     """
     random = np.random.default_rng([config.seed, SEED])
-    known = [index for index in range(len(examples)) if examples.supervised[index]]
+    known = _pick_examples(examples)
     defective = np.array([examples.labels[index] != 0 for index in known], bool)
     kinds = np.bincount(defective, minlength=2)  # numbers of good and defective examples
     numbers = [max(1, MAX_CELLS // 2 // max(count, 1)) for count in kinds]
@@ -115,6 +119,13 @@ def fit_logistic(
     values = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": MAX_ITERATIONS}).x
     kernel = values[:-1] / deviation
     return np.append(kernel, values[-1] - mean @ kernel).astype(np.float32)
+
+
+def _pick_examples(examples: ExampleSource) -> list[int]:
+    """Returns the indices of good and of defective examples with a known mask, at most `MAX_EXAMPLES` each."""
+    known = [index for index in range(len(examples)) if examples.supervised[index]]
+    kinds = ([index for index in known if (examples.labels[index] != 0) == kind] for kind in (False, True))
+    return [index for own in kinds for index in pick_evenly(own, MAX_EXAMPLES)]
 
 
 def _sample(arrays: Arrays, number: int, random: np.random.Generator) -> tuple[Floats, Floats, Floats]:

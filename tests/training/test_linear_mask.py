@@ -79,6 +79,22 @@ def test_without_a_known_mask_the_maps_are_zero():
     assert not fit_linear_masks(examples, examples, config).any()
 
 
+def test_a_bounded_number_of_examples_is_read(monkeypatch):
+    """One good and one defective; the defective one without a mask is not read."""
+    read = []
+
+    class Recorded(Examples):
+        def unchanged(self, index):
+            read.append(index)
+            return super().unchanged(index)
+
+    monkeypatch.setattr("training.linear_mask.MAX_EXAMPLES", 1)
+    network = {"preset": "mobilenet", "heads": 3, "memory": 9}
+    config = ExperimentConfig(network=network, stages={"joint": {"steps": 1}})
+    fit_linear_masks(Recorded(), Recorded(), config)
+    assert read == [1, 0]
+
+
 def test_the_maps_are_the_first_mask_and_decrease_to_zero(tiny_encoder):
     network = build_network(NetworkConfig(**HEAD, encoder=tiny_encoder, linear_mask=True))
     random = np.random.default_rng(0)
