@@ -122,7 +122,7 @@ def fit_logistic(
 
 
 def _pick_examples(examples: ExampleSource) -> list[int]:
-    """Returns the indices of good and of defective examples with a known mask, at most `MAX_EXAMPLES` each."""
+    """Returns indices of good and of defective examples with a known mask, `MAX_EXAMPLES` each at most."""
     known = [index for index in range(len(examples)) if examples.supervised[index]]
     kinds = ([index for index in known if (examples.labels[index] != 0) == kind] for kind in (False, True))
     return [index for own in kinds for index in pick_evenly(own, MAX_EXAMPLES)]
