@@ -95,6 +95,11 @@ class NetworkConfig(Config):
     standardize_features: bool = Field(
         False, description="give each channel of an encoder's features mean 0 and deviation 1 before the head"
     )
+    linear_mask: bool = Field(
+        False,
+        description="add to the mask logits of each head a linear map of the encoder's features, which is "
+        "fitted to the training masks before the first step",
+    )
     adapter_width: Width = Field(64, description="channels of an encoder's features after they are combined")
     segmentation_widths: tuple[tuple[Width, ...], tuple[Width, ...], tuple[Width, ...]] = Field(
         ((32, 32), (64, 64, 64), (64, 64, 64, 64)),
@@ -159,6 +164,13 @@ class NetworkConfig(Config):
             )
         if not self.heads and not self.memory:
             raise ValueError("heads=0 without memory; expected one of them above 0")
+        if self.linear_mask and (
+            self.encoder == SEGDECNET or self.mask_channels > 1 or self.mask_normalization != "none"
+        ):
+            raise ValueError(
+                "linear_mask needs an encoder, one mask for all classes and mask_normalization none; set "
+                "these, or linear_mask=false"
+            )
         return self
 
     @model_validator(mode="after")

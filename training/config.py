@@ -500,6 +500,11 @@ class ExperimentConfig(BaseSettings):
                 "network.encoder with encoder_trainable=frozen, no other augmentation but flips and "
                 "rotations, and augmentation.synthetic above 0",
             ),
+            (
+                self.network.linear_mask and not self.caches_features,
+                "network.linear_mask without cached features; expected network.encoder with "
+                "encoder_trainable=frozen, and no other augmentation but flips and rotations",
+            ),
         )
         for wrong, message in rules:
             if wrong:

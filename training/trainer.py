@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import NoReturn
 
+import numpy as np
 import tensorflow as tf
 
 from segdec.config import EncoderWeights
@@ -25,6 +26,7 @@ from training.distribution.cluster import Cluster
 from training.distribution.interruption import Interruption, RunInterruptedError
 from training.distribution.process_group_context import ProcessGroupContext
 from training.distribution.strategies import divisible_batch_size
+from training.linear_mask import LINEAR_STEPS, LinearMasks, fit_linear_masks
 from training.memory_building import build_memory
 from training.metrics.validation import Validation, Validator, choose_thresholds
 from training.optimization.flops import Workload, count_step_flops, measure_strategy_peak
@@ -34,6 +36,7 @@ from training.optimization.pretrained import LoadPretrained, build_initial_netwo
 from training.optimization.step import build_step
 from training.optimization.step_runner import AsynchronousStepRunner, StepRunner, SynchronousStepRunner
 from training.optimization.train_state import build_train_state
+from training.part_durations import PartDurations
 from training.photograph_limits import add_limits
 from training.run.checkpoints import RunState
 from training.run.folder import RunFolder, parts_by_fold, run_digest
@@ -63,6 +66,7 @@ class Trainer:
         control: Controls steps and schedules of the stages, equally in all processes; None = as configured.
         process_group: The processes of the run if they are connected already; `cluster` is then ignored.
         load_weights: Loads the encoder's weights.
+        durations: Receives the durations of the parts of the training; None = nobody needs them.
 
     Raises:
         SegdecError: If the configuration, the data, the cluster or the run folder cannot be used.
@@ -79,14 +83,17 @@ class Trainer:
         control: ScheduleControl | None = None,
         process_group: ProcessGroupContext | None = None,
         load_weights: LoadPretrained = load_pretrained,
+        durations: PartDurations | None = None,
     ) -> None:
         self.dry_run = dry_run
         self.control = control or ScheduleControl()
+        self.durations = durations or PartDurations()
         # === Data ===
         check_tracking(config.tracking)
         config = with_initial_sha256(config)
         data = load_run_data(config, few=few_photographs)
         self.data_fingerprint, self.image_shape, self.examples = data.fingerprint, data.shape, data.examples
+        self._cache = data.cache
         self.training_photographs, self.used_share = data.training_photographs, data.used_share
 
         # === Devices and processes ===
@@ -240,9 +247,10 @@ class Trainer:
         # === Set-up ===
         config, state, stage = self.config, self.state, STAGES[index]
         steps, first = config.stages[stage.name].steps, state.steps_taken
+        self._encode()
+        linear = self._fit_linear_masks(index, first)
         if first == 0:
             self.train_state.ema.restart()
-        self._encode()
         self.control.begin_stage(stage.name, steps)
         self._update_schedule_offset()
         runner = self._step_runner(index, first)
@@ -252,8 +260,11 @@ class Trainer:
         meter = Meter(stage.name, config.batch_size, first, steps, shown=self.is_chief, workload=workload)
 
         # === Steps ===
-        with closing(runner), meter, self._report_non_finite(index):
+        measured = self.durations.measure("steps")
+        with measured, closing(runner), meter, self._report_non_finite(index):
             for step in range(first + 1, self.control.max_steps(steps) + 1):
+                if linear is not None:
+                    linear.set_after(step - 1)
                 for result in runner.run_step(self._stop_requested):
                     meter.advance(result.losses, result.wait_s)
                 last, stopping = self.control.is_last(step), runner.should_stop(self._stop_requested)
@@ -267,7 +278,7 @@ class Trainer:
                 if step % config.log_every == 0 or last:
                     self._log_training(index, meter, log)
                 if validating:
-                    with meter.paused():
+                    with meter.paused(), self.durations.measure("validation"):
                         self._validate(index, step, meter, log, last=last)
                 if saving:
                     with meter.paused():
@@ -282,9 +293,29 @@ class Trainer:
 
     def _encode(self) -> None:
         """Encodes the examples before a stage with a time limit, which then is the time of its steps."""
-        for _ in self.pipeline.encode() if self.control.may_encode else ():
-            if self._stop_requested or not self.control.may_encode:
-                break
+        with self.durations.measure("encoding"):
+            for _ in self.pipeline.encode() if self.control.may_encode else ():
+                if self._stop_requested or not self.control.may_encode:
+                    break
+
+    def _fit_linear_masks(self, index: int, first: int) -> LinearMasks | None:
+        """Fits the linear part of the masks, in the chief for all processes, and sets it.
+        Returns None without one, and if it has already decreased to 0.
+        """
+        config = self.config
+        taken = first + sum(config.stages[earlier.name].steps for earlier in STAGES[:index])
+        if not config.network.linear_mask or config.initial_weights is not None or taken >= LINEAR_STEPS:
+            return None
+        message = b""
+        with self.durations.measure("linear mask"):
+            if self.is_chief:
+                message = fit_linear_masks(self.pipeline, self.examples, config).tobytes()
+            fitted = np.frombuffer(self.process_group.broadcast(message), np.float32)
+        linear = LinearMasks(
+            self.train_state.network, fitted.reshape(config.network.heads, -1), taken - first
+        )
+        linear.set_after(first)
+        return linear
 
     def _update_schedule_offset(self) -> None:
         """Sets the position in the schedule, which determines the learning rate of the next step."""
@@ -373,9 +404,12 @@ class Trainer:
     def _save_result(self, log: RunLog) -> None:
         self.state.copy_best_to_validated()
         if self.config.network.memory:
-            self._add_memory()
-        # `calibrate` may have changed the thresholds of a finished run.
-        result = self.folder.result() if self.folder.has_result else self._choose_thresholds()
+            with self.durations.measure("memory"):
+                self._add_memory()
+        self.validator.store_logits(self._cache)
+        with self.durations.measure("thresholds"):
+            # `calibrate` may have changed the thresholds of a finished run.
+            result = self.folder.result() if self.folder.has_result else self._choose_thresholds()
         if not self.dry_run:
             predictor = Predictor(self.validator.predictor.engine, result.model)
             log.draw("val", draw_validation(predictor, self.validator.images))
@@ -384,8 +418,9 @@ class Trainer:
         log.finish({**result.validation, **thresholds})
 
     def _add_memory(self) -> None:
-        for _ in self.pipeline.encode():
-            pass
+        with self.durations.measure("encoding"):
+            for _ in self.pipeline.encode():
+                pass
         features = self.features or FeatureCache(self.validated.encoder, self.image_shape, ArrayCache(0), 0)
         rotate = self.config.augmentation.rotate
         build_memory(self.validated, self.examples, features.find, self.config.seed, rotate=rotate)

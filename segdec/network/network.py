@@ -250,15 +250,40 @@ def build_head(
     x = normalization(config, policy=policy, name="adapted_norm")(x)
     x = layers.ReLU(dtype=dtype, name="adapted_relu")(x)
     skips = {stride: features[f"skip_{stride}"] for stride in (4, 2, 1) if f"skip_{stride}" in features}
-    return keras.Model(features, _masks(x, skips, config, policy), name=name)
+    linear_logits = _linear_logits(features) if config.linear_mask else None
+    return keras.Model(features, _masks(x, skips, config, policy, linear_logits), name=name)
+
+
+def _linear_logits(features: Mapping[str, Any]) -> Any:
+    """Returns the mask logits [B, H/8, W/8, 1] that are linear in the encoder's features.
+
+    They are computed in float32, and no step trains them: `training.linear_mask` fits the weights.
+    """
+    exact = keras.config.floatx()
+    parts: list[Any] = []
+    for stride in JOINED_STRIDES:
+        common = {"kernel_initializer": "zeros", "trainable": False, "dtype": exact}
+        x = layers.Conv2D(1, 1, use_bias=not parts, name=f"linear_{stride}", **common)(
+            features[f"joined_{stride}"]
+        )
+        if stride > STRIDE:
+            x = BilinearUpsampling(stride // STRIDE, dtype=exact, name=f"linear_enlarged_{stride}")(x)
+            x = CropToStride(1, dtype=exact, name=f"linear_cut_{stride}")([x, parts[0]])
+        parts.append(x)
+    return layers.Add(dtype=exact, name="linear_logits")(parts)
 
 
 def _masks(
-    x: Any, skips: Mapping[int, Any], config: NetworkConfig, policy: ComputePolicy
+    x: Any, skips: Mapping[int, Any], config: NetworkConfig, policy: ComputePolicy, linear_logits: Any = None
 ) -> tuple[Any, Any, Any]:
     """Returns features, coarse and final mask logits from the tensor `x` at 1/8 of the image."""
     features = convolution(x, config, policy, config.feature_width, config.feature_kernel, "features")
-    coarse_logits = mask_logits = _mask_head(features, config, policy)
+    coarse_logits = _mask_head(features, config, policy)
+    if linear_logits is not None:
+        coarse_logits = layers.Add(dtype=keras.config.floatx(), name="coarse_logits")(
+            [coarse_logits, linear_logits]
+        )
+    mask_logits = coarse_logits
     if config.mask_stride < STRIDE:
         mask_logits = refine_mask(coarse_logits, features, skips, config, policy)
     return features, coarse_logits, mask_logits
@@ -317,7 +342,8 @@ def check_input_shape(shape: tuple[int | None, ...], channels: int) -> None:
 def _mask_head(features: Any, config: NetworkConfig, policy: ComputePolicy) -> Any:
     """Applies the 1×1 convolution to mask logits, with a bias or a normalisation."""
     plain, exact = config.mask_normalization == "none", keras.config.floatx()
-    name, initializer = "mask_logits" if plain else "mask_projection", make_initializer(config)
+    name = "mask_logits" if plain else "mask_projection"
+    initializer = "zeros" if config.linear_mask else make_initializer(config)
     common = {"kernel_initializer": initializer, "dtype": exact, "name": name}
     logits = layers.Conv2D(config.mask_channels, 1, use_bias=plain, **common)(features)
     if plain:

@@ -44,6 +44,11 @@ def test_error_shows_the_wrong_value() -> None:
         ({"preset": "compact", "heads": 0, "memory": 10}, "memory=10 needs an encoder"),
         ({"preset": "mobilenet", "memory": 10}, "memory=10 with heads=1; expected heads=0 for"),
         ({"preset": "mobilenet", "heads": 0}, "heads=0 without memory"),
+        ({"preset": "compact", "linear_mask": True}, "linear_mask needs an encoder"),
+        (
+            {"preset": "mobilenet", "linear_mask": True, "mask_classes": True, "num_classes": 3},
+            "one mask for all classes",
+        ),
         (
             {"preset": "mobilenet", "heads": 0, "memory": 9, "num_classes": 3},
             "heads=0 with num_classes=3; exp",

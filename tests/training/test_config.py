@@ -80,6 +80,10 @@ def test_environment_variables_are_ignored(experiment, monkeypatch):
             "feature_noise without .* synthetic defects; .*and augmentation.synthetic above 0",
         ),
         (
+            "[network]\npreset = 'mobilenet'\nlinear_mask = true\n[augmentation]\nnoise = 1.0\n" + MINIMAL,
+            "linear_mask without cached features; expected network.encoder with encoder_trainable=frozen",
+        ),
+        (
             "synchronized_batch_norm = true\n[network]\nnormalization = 'instance'\n" + MINIMAL,
             "network.normalization=instance; expected it with batch only",
         ),

@@ -15,6 +15,9 @@ pytest.importorskip("tensorflow")
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.network.score_combination import UNUSUAL_LOG_ODDS
 from segdec.predictor import Predictor
+from training.data.fold_engine import FoldEngine
+from training.data.run_data import item_reader
+from training.metrics.evaluation import evaluate
 from training.run.folder import RunFolder
 from training.run.records import ENCODERS_FILE
 from training.schedule_control import ScheduleControl
@@ -98,7 +101,10 @@ def test_a_trained_encoder_continues_where_it_was(load, tmp_path, interrupt_run,
 
 # === Heads on folds ===
 
-HEADS = ("--network.heads", "2", "--network.standardize-features", "--network.memory", "30")
+HEADS = (
+    *("--network.heads", "2", "--network.memory", "30"),
+    *("--network.standardize-features", "--network.linear-mask"),
+)
 TWO_STAGES = ("--stages.decision.steps", "0")
 
 
@@ -117,7 +123,6 @@ def heads_run(load_heads, tmp_path_factory):
 
 
 def test_every_photograph_is_scored_by_the_head_that_was_trained_without_it(heads_run):
-    from training.data.run_data import item_reader
     from training.evaluate import evaluate_run
     from training.metrics.storage import load_evaluation
 
@@ -158,6 +163,9 @@ def test_a_training_that_saves_time_omits_the_last_validation(load_heads, tmp_pa
     run = trainer.run()
     assert trainer.state.best.numpy()[0] == 3  # the last step
     assert len(run.result().scored.labels) == len(run.items("train"))
+    monkeypatch.setattr(FoldEngine, "infer", lambda *_: pytest.fail("computed again"))
+    parts = trainer.validator.parts_with(run.result().model)
+    assert len(evaluate(parts, item_reader(config), resamples=0).results) == len(run.items("train"))
 
 
 def test_a_run_with_heads_resumes_where_it_was(

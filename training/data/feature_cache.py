@@ -61,12 +61,12 @@ class FeatureCache:
             arrays = load()
             features = self.compute(arrays)
             self._cache.put(key, features)
-            self._keys[_digest(arrays["image"].astype(np.uint8))] = key
+            self._keys[digest_image(arrays["image"].astype(np.uint8))] = key
         return features
 
     def find(self, image: NDArray[np.uint8]) -> Arrays:
         """Returns the features of an image [h, w, C], which are computed unless its example is stored."""
-        key = self._keys.get(_digest(image))
+        key = self._keys.get(digest_image(image))
         stored = None if key is None else self._cache.get(key)
         return self.compute({"image": image.astype(np.float32)}) if stored is None else stored
 
@@ -89,5 +89,6 @@ class FeatureCache:
         return {**{name: one.numpy() for name, one in features.items()}, **others}
 
 
-def _digest(image: NDArray[np.uint8]) -> bytes:
+def digest_image(image: NDArray[np.uint8]) -> bytes:
+    """Returns a digest of the pixels of an image."""
     return hashlib.blake2b(image.tobytes(), digest_size=16).digest()

@@ -97,12 +97,17 @@ class InputPipeline:
             return
 
         def store(index: int) -> None:
-            features.get((index, 0), lambda: self._rotated_example(index, 0))
+            self._unaugmented(index, 0)
 
         examples = range(len(self._source))
         stored = self._pool.map(store, examples, 2 * self._pool.threads)
         with closing(stored):
             yield from progress_bar(stored, total=len(examples), desc="encoding", unit="image", leave=False)
+
+    def unchanged(self, index: int) -> Arrays:
+        """Returns an example as in a batch, but without augmentation."""
+        row = _Row(0, 0, index, UNCHANGED)
+        return self._load(row, lambda row: self._unaugmented(row.index, 0))
 
     def batches(
         self, stage_index: int, first_step: int, steps: int, shard: InputShard = WHOLE_BATCH
@@ -253,13 +258,19 @@ class InputPipeline:
             return self._features.compute(self._augmented(row))
         drawn, changes = draw_parameters(self._random(row)), self._config.augmentation
         turns = drawn_rotation(drawn, changes, self._shape)
-        stored = self._features.get((row.index, turns), lambda: self._rotated_example(row.index, turns))
+        stored = self._unaugmented(row.index, turns)
         axes = flipped_axes(drawn, changes)
         arrays = {name: np.flip(array, axes) for name, array in stored.items()}
         if row.donor == UNCHANGED or (mask := self._noise_mask(row, arrays)) is None:
             return arrays
         features = {name: arrays[name] for name in self._features.shapes}
         return {**arrays, **add_noise(features, mask, self._random(row, _NOISE)), "mask": mask}
+
+    def _unaugmented(self, index: int, turns: int) -> Arrays:
+        """Image or features of an example, rotated by right angles, with the maps of `_augmented`."""
+        if self._features is None:
+            return self._rotated_example(index, turns)
+        return self._features.get((index, turns), lambda: self._rotated_example(index, turns))
 
     def _rotated_example(self, index: int, turns: int) -> Arrays:
         """The `image` of an example, rotated by right angles, with the maps of `_augmented`."""

@@ -41,6 +41,7 @@ from training.fit.cluster_member import (
 )
 from training.fit.dataset_profile import (
     DatasetProfile,
+    Orientation,
     ProfiledDataset,
     ProfileOptions,
     merge_defects,
@@ -100,6 +101,7 @@ from training.optimization.pretrained import (
     load_each_once,
     present_encoders,
 )
+from training.part_durations import PartDurations
 from training.reporting.summary import describe_rating
 from training.run.checkpoint_folder import CheckpointFolder
 from training.run.folder import RunFolder
@@ -194,21 +196,27 @@ def _fit(
 ) -> RunInterruptedError | None:
     """Fits in a single process or the chief; returns the interrupt after which the model was exported."""
     ends_at, load_weights = began + 60 * options.minutes, load_each_once()
+    durations = PartDurations()
     if options.resume and _has_checkpoint(options.runs / name):
         return _resume(options, name, out, began, group)
     with _without_model(options.runs / name):
         # === Profile and split ===
-        profiled = _profile(options)
+        with durations.measure("files"):
+            profiled = _profile(options)
         print_lines(*describe_profile(profiled.profile, profiled.notes))
         replicas = count_replicas() if group is None else group.strategy.num_replicas_in_sync
         resources = replace(_find_resources(options, load_weights), replicas=replicas)
-        profiled, split = _split(profiled, with_folds=resources.encoder_weights is not None)
+        with durations.measure("files"):
+            profiled, split = _split(profiled, with_folds=resources.encoder_weights is not None)
         print_lines(*describe_split(split))
 
         # === Choose ===
-        resources, comparison = _choose_encoder(options, profiled, split, resources, load_weights)
-        profile = _detect_orientation(profiled.profile, split, resources, load_weights)
-        choice, forward_s = _choose_in_time(profile, split, resources, ends_at, options.area)
+        with durations.measure("encoder"):
+            resources, comparison = _choose_encoder(options, profiled, split, resources, load_weights)
+        with durations.measure("orientation"):
+            profile = _detect_orientation(profiled.profile, split, resources, load_weights)
+        with durations.measure("settings"):
+            choice, forward_s = _choose_in_time(profile, split, resources, ends_at, options.area)
         reserved = _reserved_s(forward_s, split, choice.rotations)
         train_until = ends_at - reserved
         interval = MAX_STEPS
@@ -226,13 +234,18 @@ def _fit(
         # === Train ===
         encoded = _count_encoded_images(split, choice.rotations) if config.caches_features else 0
         min_steps = MIN_CACHED_STEPS if config.caches_features else 1
-        with _removed_on_error(config):
+        with _removed_on_error(config), durations.measure("preparation"):
             share_experiment(group, config, min_steps)
             control = make_time_control(group, config.stages.steps, train_until, clock, min_steps)
             fixed_s = clock() - began + forward_s * encoded + reserved
             fresh = options.overwrite or options.resume
             trainer = Trainer(
-                config, fresh=fresh, control=control, process_group=group, load_weights=load_weights
+                config,
+                fresh=fresh,
+                control=control,
+                process_group=group,
+                load_weights=load_weights,
+                durations=durations,
             )
         print_lines(trainer.describe_start(), HOW_TO_STOP)
     if comparison:
@@ -246,7 +259,7 @@ def _fit(
     rating = _evaluate_and_export(trainer, config, split.evaluated, out, options)
     took_s = clock() - began
     few = [] if stopped is not None else _list_few_steps(control, options.minutes, fixed_s, took_s)
-    print_lines("", *_summary(config, out, took_s, rating, few))
+    print_lines("", *_summary(config, out, took_s, durations, rating, few))
     return stopped
 
 
@@ -255,6 +268,7 @@ def _resume(
 ) -> RunInterruptedError | None:
     """Continues the run of an interrupted command with the time that was left at its last checkpoint."""
     path, _ = _files(options.runs, name)
+    durations = PartDurations()
     with _without_model(options.runs / name):
         config = RunFolder(options.runs / name).experiment()
         # The interrupted command may have run on a machine with another number of GPUs.
@@ -264,7 +278,8 @@ def _resume(
         share_experiment(group, config, min_steps)
         ends_at = began + 60 * options.minutes
         control = make_time_control(group, config.stages.steps, ends_at, clock, min_steps)
-        trainer = Trainer(config, control=control, process_group=group)
+        with durations.measure("preparation"):
+            trainer = Trainer(config, control=control, process_group=group, durations=durations)
         print_lines(trainer.describe_start(), HOW_TO_STOP)
     stopped = _train(trainer, options)
     config = record_steps_taken(trainer.folder, control.taken)
@@ -272,7 +287,7 @@ def _resume(
         head = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
         write_text_atomic(path, "\n".join([*head, "", save_experiment(config)]))
     rating = _evaluate_and_export(trainer, config, trainer.folder.compared_split, out, options)
-    print_lines("", *_summary(config, out, clock() - began, rating))
+    print_lines("", *_summary(config, out, clock() - began, durations, rating))
     return stopped
 
 
@@ -283,10 +298,12 @@ def _evaluate_and_export(
     with _with_trained_model(config, evaluated_split, out):
         in_memory = trainer.validator.parts_with(trainer.folder.result().model)
         parts = in_memory if evaluated_split == config.validation_split else None
-        evaluated = evaluate_run(run, evaluated_split, parts)
+        with trainer.durations.measure("evaluation and report"):
+            evaluated = evaluate_run(run, evaluated_split, parts)
         print_lines(evaluated.text)
         overwrite = options.overwrite or options.resume
-        export_run(run, out, ExportOptions(version=options.version, overwrite=overwrite))
+        with trainer.durations.measure("export"):
+            export_run(run, out, ExportOptions(version=options.version, overwrite=overwrite))
     return evaluated.rating
 
 
@@ -444,12 +461,31 @@ def _choose_in_time(
     ends_at: float,
     given_area: int | None = None,
 ) -> tuple[ExperimentChoice, float]:
-    """Chooses the experiment, with a smaller input if there is little time and no area is given; also returns
-    the duration of a forward pass, s.
+    """Chooses the experiment; also returns the duration of a forward pass, s.
+
+    With little time, a surface without a direction is not rotated, since each rotated copy must be encoded.
+    If this does not suffice and no area is given, the input is smaller.
     """
     choice = _choose(profile, split, resources, given_area or DEFAULT_AREA)
     config = choice.config(planned_steps(choice.shares))
     forward_s = measure_forward(config, profile.classes, (profile.height, profile.width), clock)
+    left_s = ends_at - clock()
+    area = _area_in_time(choice, split, resources, forward_s, left_s)
+    if area < choice.area and choice.rotations > 1 and profile.orientation is Orientation.ISOTROPIC:
+        profile = replace(profile, orientation=Orientation.FIXED)
+        choice = _choose(profile, split, resources, given_area or DEFAULT_AREA)
+        area = _area_in_time(choice, split, resources, forward_s, left_s)
+    if area >= choice.area or given_area is not None:
+        return choice, forward_s
+    smaller = _choose(profile, split, resources, area)
+    return smaller, forward_s * smaller.area / choice.area
+
+
+def _area_in_time(
+    choice: ExperimentChoice, split: DatasetSplit, resources: Resources, forward_s: float, left_s: float
+) -> int:
+    """Returns the area of the input, px, with which the experiment ends within the time left."""
+    config = choice.config(planned_steps(choice.shares))
     encoded = _count_encoded_images(split, choice.rotations) if config.caches_features else None
     reserved = _reserved_s(forward_s, split, choice.rotations)
     if config.network.heads:  # further steps improve heads more than a larger input
@@ -459,12 +495,7 @@ def _choose_in_time(
         scaled_s = forward_s * (split.good[0] + split.defective[0]) + reserved - fixed_s
         tolerance = MEMORY_TIME_TOLERANCE
     least = MIN_AREA if resources.encoder_weights is None else ENCODER_AREA
-    left_s = ends_at - clock()
-    area = max(largest_area_in_time(choice.area, left_s, fixed_s, scaled_s, tolerance=tolerance), least)
-    if area >= choice.area or given_area is not None:
-        return choice, forward_s
-    smaller = _choose(profile, split, resources, area)
-    return smaller, forward_s * smaller.area / choice.area
+    return max(largest_area_in_time(choice.area, left_s, fixed_s, scaled_s, tolerance=tolerance), least)
 
 
 def _reserved_s(forward_s: float, split: DatasetSplit, rotations: int) -> float:
@@ -656,11 +687,17 @@ def _list_few_steps(control: TimeControl, minutes: float, fixed_s: float, took_s
 
 
 def _summary(
-    config: ExperimentConfig, out: Path, took_s: float, rating: Rating, few_steps: Sequence[str] = ()
+    config: ExperimentConfig,
+    out: Path,
+    took_s: float,
+    durations: PartDurations,
+    rating: Rating,
+    few_steps: Sequence[str] = (),
 ) -> list[str]:
     report, steps = config.folder / "report.html", describe_steps(config)
     return [
         format_line("took", f"{format_duration(took_s)}; {steps}"),
+        durations.describe(took_s),
         *few_steps,
         format_line("wrote", f"model {out}, report {report}, experiment {_experiment_file(config)}"),
         "",

@@ -36,6 +36,9 @@ and take longer; up to the default where the smallest defect would keep a smalle
 MAX_AREA = 4 * DEFAULT_AREA
 """Maximum pixels of the input; larger images are tiled, or shrunk if tiles are impossible."""
 
+MIN_SHORT_SIDE = 128
+"""Minimum of the short side of an input that is shrunk, px: thin photographs keep their defects."""
+
 MIN_SIDE = 32
 SIDES = 16
 """Sides of an input are multiples of this, the stride of the encoder's features."""
@@ -265,11 +268,13 @@ def _network(known: _Conditions) -> tuple[ExperimentSettings, str]:
             text += f", with a memory of good surface (network.memory {memory})"
             return {**network, "heads": 0, "memory": memory}, text
         network["standardize_features"] = True
-        if heads == 1:
-            return network, text
-        network |= {"heads": heads, "memory": memory}
-        text += f", with {heads} heads, which are averaged, and a memory of good surface"
-        text += f" (network.memory {memory}), which also finds unknown kinds of defects"
+        if heads > 1:
+            network |= {"heads": heads, "memory": memory}
+            text += f", with {heads} heads, which are averaged, and a memory of good surface"
+            text += f" (network.memory {memory}), which also finds unknown kinds of defects"
+        if known.masked and known.training_defects >= FEW_DEFECTIVE:
+            network["linear_mask"] = True
+            text += "; masks begin as a linear map of the encoder's features (network.linear_mask)"
         return network, text
     network = {"preset": "compact", "normalization": "instance", "gradient_gate": True}
     if known.training_defects < MANY_DEFECTIVE:
@@ -304,8 +309,12 @@ def _input(known: _Conditions, default_area: int, *, synthetic: bool) -> tuple[E
             f"across) would keep fewer than {MIN_DEFECT_PX:.0f} px"
         )
         return {"policy": "tile", "height": TILE, "width": TILE, "overlap_px": TILE_OVERLAP}, text
-    scale = min(scale, math.sqrt(MAX_AREA / area))
+    shortest = min(1.0, MIN_SHORT_SIDE / min(height, width))
+    is_thin = scale < shortest
+    scale = min(max(scale, shortest), math.sqrt(MAX_AREA / area))
     notes = _describe_scale(smallest, scale)
+    if is_thin:
+        notes += f"; not smaller, since the short side would have fewer than {MIN_SHORT_SIDE} px"
     if default_area < DEFAULT_AREA and allowed == default_area and scale < 1.0:
         notes += "; smaller than usual, since there is little time"
     if allowed < default_area and scale < 1.0:

@@ -13,6 +13,8 @@ from segdec.config import ModelConfig, Thresholds
 from segdec.predictor import Predictor
 from segdec.runtime.counts import count_of
 from training.config import ThresholdConfig
+from training.data.array_cache import ArrayCache
+from training.data.logits_cache import LogitsCache
 from training.data.reading_pool import ReadingPool
 from training.data.synthetic_validation import ValidationImages
 from training.metrics.calibration import apply_calibration
@@ -106,6 +108,13 @@ class Validator:
     def parts_with(self, model: ModelConfig) -> Parts:
         """Returns the real validation images with their predictors, for the thresholds of `model`."""
         return [(Predictor(predictor.engine, model), items) for predictor, items in self._parts]
+
+    def store_logits(self, cache: ArrayCache) -> None:
+        """Stores the logits of the real images from now on; the weights must not change any more."""
+        self._parts = [
+            (Predictor(LogitsCache(predictor.engine, cache), predictor.config), items)
+            for predictor, items in self._parts
+        ]
 
     def measure(self) -> Validation:
         """Evaluates the images that select the weights."""

@@ -44,7 +44,7 @@ IMAGES = np.random.default_rng(2).integers(0, 256, (2, 40, 56, 1)).astype(np.flo
 def network(tiny_encoder):
     """Two heads with statistics of their own, and a memory of random patches."""
     keras.utils.set_random_seed(3)
-    fields = {"heads": 2, "memory": 20, "num_classes": 3, "standardize_features": True}
+    fields = {"heads": 2, "memory": 20, "num_classes": 3, "standardize_features": True, "linear_mask": True}
     network, random = (
         build_network(NetworkConfig(**HEAD, **fields, encoder=tiny_encoder)),
         np.random.default_rng(5),
@@ -53,6 +53,8 @@ def network(tiny_encoder):
         if isinstance(layer, keras.layers.BatchNormalization):
             layer.moving_mean.assign(random.normal(0, 0.2, layer.moving_mean.shape))
             layer.moving_variance.assign(random.uniform(0.5, 1.5, layer.moving_variance.shape))
+        if layer.name.startswith("linear_") and layer.weights:
+            layer.kernel.assign(random.normal(0, 1.0, layer.kernel.shape))
     return network
 
 

@@ -30,6 +30,25 @@ def test_tiles_are_for_sets_whose_defects_all_have_a_place(profile_of, labels, p
     assert said in choice.reasons["input"]
 
 
+@pytest.mark.parametrize(
+    ("height", "width", "expected"),
+    [
+        (256, 4096, (128, 2048)),
+        (4096, 256, (2048, 128)),
+        (512, 2048, (176, 704)),  # not thin: the area is that of others
+        (100, 4096, (112, 4096)),  # never enlarged; sides are multiples of 16
+        (1024, 65536, (128, 8192)),  # the maximum area
+        (1024, 262144, (64, 16384)),
+    ],
+)
+def test_thin_photographs_keep_a_short_side(profile_of, height, width, expected):
+    profile = profile_of(height=height, width=width, masks=0, labels=25, smallest_px=None, one_size=False)
+    choice = choose_experiment(profile, (12, 0, 0), 100, ENCODER, heads=3)
+    size = config(choice).input
+    assert (size.height, size.width) == expected
+    assert ("fewer than 128 px" in choice.reasons["input"]) == (expected != (176, 704))
+
+
 @pytest.mark.parametrize("resources", [ENCODER, NONE], ids=["encoder", "none"])
 @pytest.mark.parametrize("learnt", [0, 9, 99, 100])
 def test_whatever_is_found_gives_an_experiment_that_can_be_run_again(profile_of, resources, learnt, tmp_path):
@@ -199,6 +218,16 @@ def test_parts_that_are_not_square_are_only_rotated_by_180_degrees(profile_of):
         for width in (240, 480)
     )
     assert (square.rotations, wide.rotations) == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("learnt", "annotated", "linear"),
+    [(10, {}, True), (9, {}, False), (10, {"masks": 0, "labels": 25}, False)],
+)
+def test_masks_begin_as_a_linear_map_if_there_are_masks_to_fit_it(profile_of, learnt, annotated, linear):
+    choice = choose_experiment(profile_of(**annotated), (learnt, 0, 0), 100, ENCODER, heads=3)
+    assert config(choice).network.linear_mask == linear
+    assert ("(network.linear_mask)" in choice.reasons["network"]) == linear
 
 
 def test_heads_are_trained_on_rotated_copies_of_a_surface_without_a_direction(profile_of):

@@ -8,14 +8,19 @@ from dataclasses import replace
 import pytest
 
 from datasets.layouts.toy import write_toy
+from datasets.sample import Dataset
 from segdec.artifact import read_manifest
 from segdec.errors import ConfigError, RunError
 from tests.datasets.mixed_folder import write_mixed_folder
 from training.__main__ import main
 from training.config import ExperimentConfig
 from training.experiment_file import load_experiment
+from training.fit.dataset_profile import Orientation
+from training.fit.experiment_choice import HEADS_AREA, Resources
 from training.fit.messages import describe_plan
+from training.fit.splitting import DatasetSplit
 from training.metrics.rating import Rating
+from training.part_durations import PartDurations
 from training.run.folder import RunFolder
 from training.run_name import make_run_name
 
@@ -76,7 +81,7 @@ def test_a_useless_model_is_not_served(finished_run, tmp_path, level, needs_thre
 
     config = RunFolder(finished_run).experiment()
     rating = Rating(level, "It misses most.", ("Add photographs.", "Draw masks."), needs_threshold)
-    lines = _summary(config, tmp_path / "model", 60, rating)
+    lines = _summary(config, tmp_path / "model", 60, PartDurations(), rating)
     start = lines.index(f"rating      {level}: It misses most.")
     assert lines[start + 1 : start + 5] == [
         "advice      Add photographs.",
@@ -87,6 +92,31 @@ def test_a_useless_model_is_not_served(finished_run, tmp_path, level, needs_thre
     commands = lines[start + 5 :]
     assert len(commands) == len(offered) + 1 and "python -m training run" in commands[-1]
     assert all(line.startswith(f"  {words} ") for line, words in zip(commands, offered, strict=False))
+
+
+@pytest.mark.parametrize(
+    ("orientation", "left_s", "rotates", "full_size"),
+    [
+        # Evaluation and export take 23 s and 400 passes of 20 ms, encoding and steps 200 and 2400; three
+        # rotated copies of each photograph take 600 more, and 240 for the memory: 83 or 100 s.
+        (Orientation.ISOTROPIC, 110.0, True, True),
+        (Orientation.ISOTROPIC, 90.0, False, True),
+        (Orientation.ISOTROPIC, 60.0, False, False),
+        (Orientation.ARBITRARY, 90.0, True, False),
+    ],
+)
+def test_with_little_time_only_parts_in_any_orientation_are_rotated(
+    profile_of, monkeypatch, orientation, left_s, rotates, full_size
+):
+    from training.fit import command
+
+    monkeypatch.setattr(command, "clock", lambda: 0.0)
+    monkeypatch.setattr(command, "measure_forward", lambda *_: 0.02)
+    split = DatasetSplit(Dataset(("good", "defect"), ()), (150, 0, 0), (50, 0, 0), "train", (), 3, 3)
+    profile = profile_of(orientation=orientation)
+    choice, forward_s = command._choose_in_time(profile, split, Resources("imagenet"), left_s)
+    assert choice.settings["augmentation"].get("rotate", False) == rotates
+    assert (choice.area == HEADS_AREA) == (forward_s == 0.02) == full_size
 
 
 @pytest.mark.parametrize(
@@ -148,6 +178,9 @@ def test_a_folder_becomes_a_model_although_the_command_was_killed(fit, toy_root,
     answer = fit(*arguments, "--resume")
     assert answer.returncode == 0, answer.stderr
     assert "Resuming '" in answer.stdout and "\ntook " in answer.stdout
+    (parts,) = re.findall(r"^parts .*\n(?: .*\n)*", answer.stdout, re.MULTILINE)
+    for part in ("preparation", "steps", "validation", "thresholds", "evaluation and report", "export"):
+        assert f" {part} " in re.sub(r"\s+", " ", parts), part
     assert "\nrating      useless: On " in answer.stdout
     commands = [line.split("#")[0].strip() for line in answer.stdout.split("Next:\n")[1].splitlines()]
     assert commands == [f"python -m training run {run}.toml --name toy_2"]
