@@ -270,6 +270,9 @@ def _network(known: _Conditions) -> tuple[ExperimentSettings, str]:
         network |= {"heads": heads, "memory": memory}
         text += f", with {heads} heads, which are averaged, and a memory of good surface"
         text += f" (network.memory {memory}), which also finds unknown kinds of defects"
+        if len(known.profile.classes) > 2:
+            network["pooled_classes"] = True
+            text += "; the class of a defect comes from the encoder's features (network.pooled_classes)"
         return network, text
     network = {"preset": "compact", "normalization": "instance", "gradient_gate": True}
     if known.training_defects < MANY_DEFECTIVE:
