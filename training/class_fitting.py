@@ -1,12 +1,12 @@
 """Fits the class of a defect to features of the encoder that are pooled over the defect."""
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import keras
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -33,7 +33,10 @@ SHRINKAGE = 0.2
 """Weight of the mean variance in the covariance within the classes, which few examples do not determine."""
 
 ABSENT = -1e4
-"""Logit of a class without examples."""
+"""Logit of a class without examples, before the scale."""
+
+MIN_SCALE = 0.02
+"""Lower limit of the factor of all logits."""
 
 
 def fit_classes(network: SegDecNet, examples: ExampleSource, encode: Encode) -> None:
@@ -55,15 +58,17 @@ def fit_classes(network: SegDecNet, examples: ExampleSource, encode: Encode) -> 
     pooled = np.array([pool_features(each[DEFECT_WEIGHTS], each) for each in outputs.values()])
     decided = np.array([each[DECIDED][1:].argmax() for each in outputs.values()])
     number = network.config.num_classes - 1
+    # Folds are numbered from 1, so that the first map is that of all examples.
     maps = [
-        fit_map(pooled[folds != fold + 1], classes[folds != fold + 1], number)
-        for fold in range(network.config.folds)
+        fit_map(pooled[folds != fold], classes[folds != fold], number)
+        for fold in range(network.config.folds + 1)
     ]
-    if (predict_by_fold(pooled, folds, maps) == classes).sum() < (decided == classes).sum():
+    logits = np.array([x @ maps[fold][0] + maps[fold][1] for x, fold in zip(pooled, folds, strict=True)])
+    if (logits.argmax(axis=1) == classes).sum() < (decided == classes).sum():
         return
-    layer.set_map(*fit_map(pooled, classes, number))
+    scale = fit_scale(logits, classes)
     for fold, (kernel, bias) in enumerate(maps):
-        layer.set_map(kernel, bias, without=fold)
+        layer.set_map(scale * kernel, scale * bias, without=fold - 1 if fold else None)
 
 
 def _select(model: keras.Model) -> dict[str, Any]:
@@ -77,13 +82,6 @@ def pool_features(weights: NDArray[np.float32], features: Arrays) -> Floats:
         own = np.asarray(weights_of_stride(weights[None], stride)[0], np.float64)
         means.append(np.einsum("hwk,hwc->kc", own, features[f"joined_{stride}"]))
     return np.concatenate(means, axis=1).ravel()
-
-
-def predict_by_fold(pooled: Floats, folds: Integers, maps: Sequence[tuple[Floats, Floats]]) -> Integers:
-    """Returns the class of each example [N] from pooled features [N, F], by the map of its fold, from 1."""
-    parts = zip(pooled, folds, strict=True)
-    logits = [features @ maps[fold - 1][0] + maps[fold - 1][1] for features, fold in parts]
-    return np.argmax(logits, axis=1)
 
 
 def fit_map(pooled: Floats, classes: Integers, number: int) -> tuple[Floats, Floats]:
@@ -107,6 +105,23 @@ def fit_map(pooled: Floats, classes: Integers, number: int) -> tuple[Floats, Flo
         bias[present] = _logits(pipeline, np.zeros((1, pooled.shape[1])))[0]
         kernel[:, present] = _logits(pipeline, np.eye(pooled.shape[1])) - bias[present]
     return kernel, bias
+
+
+def fit_scale(logits: Floats, classes: Integers) -> float:
+    """Returns the factor, at most 1, of out-of-fold logits [N, K] that minimises the log loss of classes [N].
+
+    Few examples make a discriminant analysis too certain; the scale corrects that (Guo et al., "On calibration
+    of modern neural networks", 2017). Examples whose class is absent from the other folds do not count.
+    """
+    own = logits[np.arange(len(classes)), classes]
+    known = own > ABSENT
+    if not known.any():
+        return 1.0
+
+    def log_loss(scale: float) -> float:
+        return float((np.logaddexp.reduce(scale * logits[known], axis=1) - scale * own[known]).mean())
+
+    return float(minimize_scalar(log_loss, bounds=(MIN_SCALE, 1.0), method="bounded").x)
 
 
 def _logits(pipeline: Pipeline, pooled: Floats) -> Floats:

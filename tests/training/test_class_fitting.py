@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from segdec.network.network import DEFECT_WEIGHTS
 from training import class_fitting
-from training.class_fitting import COMPONENTS, SHRINKAGE, fit_classes, fit_map
+from training.class_fitting import ABSENT, COMPONENTS, SHRINKAGE, fit_classes, fit_map, fit_scale
 
 CHANNELS = 60
 
@@ -62,6 +62,15 @@ def test_very_few_examples_give_a_finite_map(classes):
     assert set(predict(pooled, kernel, bias)) <= set(classes)
 
 
+def test_the_scale_gives_the_probability_with_which_the_class_is_correct():
+    """By hand: of logits (0, 4), 3 of 4 are correct; the log-odds of 3/4 are log(3)."""
+    logits = np.array([[0.0, 4, ABSENT]] * 4 + [[0, 4, ABSENT]])
+    assert fit_scale(logits[:4], np.array([1, 1, 1, 0])) == pytest.approx(np.log(3) / 4, abs=1e-4)
+    assert fit_scale(logits, np.array([1, 1, 1, 0, 2])) == pytest.approx(np.log(3) / 4, abs=1e-4)
+    assert fit_scale(logits[:2], np.array([1, 1])) == pytest.approx(1, abs=1e-4)
+    assert fit_scale(logits[:1], np.array([2])) == 1
+
+
 class FittedLayer:
     """Stands for the layer of the network whose weights are set."""
 
@@ -98,8 +107,11 @@ def test_each_fold_gets_a_map_that_is_fitted_without_it(monkeypatch):
     assert set(predict(pooled, *maps[0])) == {0}
     for fold in (1, 2):
         others = np.arange(36) % 3 != fold
-        for found, expected in zip(maps[fold], fit_map(pooled[others], labels[others] - 1, 2), strict=True):
-            np.testing.assert_array_equal(found, expected)
+        kernel, bias = fit_map(pooled[others], labels[others] - 1, 2)
+        scale = maps[fold][1][1] / bias[1]
+        assert 0 < scale <= 1
+        for found, expected in zip(maps[fold], (kernel, bias), strict=True):
+            np.testing.assert_allclose(found, scale * expected)
 
 
 @pytest.mark.parametrize(("mistakes", "is_kept"), [(0, True), (11, False)])
