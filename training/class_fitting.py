@@ -108,10 +108,10 @@ def fit_map(pooled: Floats, classes: Integers, number: int) -> tuple[Floats, Flo
 
 
 def fit_scale(logits: Floats, classes: Integers) -> float:
-    """Returns the factor, at most 1, of out-of-fold logits [N, K] that minimises the log loss of classes [N].
+    """Returns the factor, at most 1, of out-of-fold logits [N, K] with the lowest log loss; classes are [N].
 
-    Few examples make a discriminant analysis too certain; the scale corrects that (Guo et al., "On calibration
-    of modern neural networks", 2017). Examples whose class is absent from the other folds do not count.
+    Few examples make a discriminant analysis too certain; the factor corrects that (Guo et al., "On
+    calibration of modern neural networks", 2017). Examples of classes that other folds lack do not count.
     """
     own = logits[np.arange(len(classes)), classes]
     known = own > ABSENT
