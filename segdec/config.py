@@ -145,6 +145,12 @@ class NetworkConfig(Config):
         description="patches of good surface that the network remembers; the distance to the nearest one is "
         "part of the score, and without heads also the mask, so that nothing is trained; 0 = none",
     )
+    pooled_classes: bool = Field(
+        False,
+        description="take the class of a defect from the encoder's features where the defect is, by linear "
+        "discriminant analysis after the training, unless the decision network's classes are better out of "
+        "fold; needs two heads or more",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -184,6 +190,11 @@ class NetworkConfig(Config):
                 f"memory={self.memory} with heads=1; expected heads=0 for the memory alone, or two or more, "
                 "each trained without one fold: the scores of their folds show how to combine both"
             )
+        if self.pooled_classes and self.heads < 2:
+            raise ValueError(
+                f"pooled_classes with heads={self.heads}; expected two heads or more, each trained without "
+                "one fold, on which the classes are compared: set heads, or pooled_classes=false"
+            )
         fixed = {"mask_stride": STRIDE, "mask_classes": False, "num_classes": 2}
         wrong = [f"{name}={getattr(self, name)}" for name in fixed if getattr(self, name) != fixed[name]]
         if not self.heads and wrong:
@@ -197,6 +208,11 @@ class NetworkConfig(Config):
     def folds(self) -> int:
         """Number of folds of the photographs, each of which is scored without it; 1 without folds."""
         return self.heads or MEMORY_FOLDS
+
+    @property
+    def pools_classes(self) -> bool:
+        """Whether features are pooled for the class of a defect; not with one class of defects."""
+        return self.pooled_classes and self.num_classes > 2
 
     @property
     def mask_channels(self) -> int:

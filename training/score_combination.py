@@ -1,14 +1,16 @@
 """Fits the combination of decision, mask and memory of good surface to out-of-fold scores."""
 
+from typing import Any
+
 import keras
 import numpy as np
-import tensorflow as tf
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from segdec.network.network import EVIDENCE, SegDecNet
 from training.data.example_source import ExampleSource
+from training.fold_outputs import fold_outputs
 from training.surface_patches import Encode
 
 Floats = NDArray[np.float64]
@@ -27,8 +29,15 @@ def combine_scores(network: SegDecNet, examples: ExampleSource, encode: Encode, 
     """
     if network.combination is None:
         return
-    labels, evidence = _collect(network, examples, encode)
-    network.combination.set_combination(*fit_combination(labels, evidence, balanced=balanced))
+    outputs = fold_outputs(network, examples, encode, range(len(examples)), _select)
+    found = [(examples.labels[index] != 0, each[EVIDENCE]) for index, each in outputs]
+    defective, evidence = (np.array(each) for each in zip(*found, strict=True))
+    fitted = fit_combination(defective, evidence.astype(np.float64), balanced=balanced)
+    network.combination.set_combination(*fitted)
+
+
+def _select(model: keras.Model) -> dict[str, Any]:
+    return {EVIDENCE: model.get_layer(EVIDENCE).output}
 
 
 def fit_combination(labels: NDArray[np.bool_], evidence: Floats, *, balanced: bool) -> tuple[Floats, float]:
@@ -53,20 +62,3 @@ def fit_combination(labels: NDArray[np.bool_], evidence: Floats, *, balanced: bo
     weights = np.zeros(evidence.shape[1])
     weights[used] = fitted / scaler.scale_[used]
     return weights, float(regression.intercept_[0] - weights @ scaler.mean_)
-
-
-def _collect(network: SegDecNet, examples: ExampleSource, encode: Encode) -> tuple[NDArray[np.bool_], Floats]:
-    """Returns which examples are defective [N], and the evidence [N, 3] of each without its fold."""
-    labels: list[bool] = []
-    evidence: list[Floats] = []
-    for fold in range(network.config.folds):
-        model = network.without_fold(fold, encoded=True)
-        part = keras.Model(model.input, model.get_layer(EVIDENCE).output)
-        describe = tf.function(lambda inputs, part=part: part(inputs, training=False))
-        own = [index for index in range(len(examples)) if examples.fold(index) == fold + 1]
-        for index in own:
-            features = encode(examples[index].image)
-            inputs = {name: tf.constant(features[name][None], tf.float32) for name in model.input}
-            evidence.append(describe(inputs)[0].numpy())
-            labels.append(examples.labels[index] != 0)
-    return np.array(labels), np.array(evidence, np.float64)

@@ -14,6 +14,7 @@ from segdec.config import EncoderWeights
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.predictor import Predictor
 from segdec.runtime.gpu import gpu_unused_reason
+from training.class_fitting import fit_classes
 from training.config import ExperimentConfig
 from training.data.array_cache import ArrayCache
 from training.data.augmentation import allowed_rotations
@@ -403,9 +404,9 @@ class Trainer:
 
     def _save_result(self, log: RunLog) -> None:
         self.state.copy_best_to_validated()
-        if self.config.network.memory:
+        if self.config.network.memory or self.config.network.pools_classes:
             with self.durations.measure("memory"):
-                self._add_memory()
+                self._add_fitted_parts()
         self.validator.store_logits(self._cache)
         with self.durations.measure("thresholds"):
             # `calibrate` may have changed the thresholds of a finished run.
@@ -417,18 +418,22 @@ class Trainer:
         thresholds = result.model.thresholds.model_dump(include={"score", "mask"})
         log.finish({**result.validation, **thresholds})
 
-    def _add_memory(self) -> None:
+    def _add_fitted_parts(self) -> None:
+        """Builds the memory, fits how it is combined with the heads, and the classes of defects."""
         with self.durations.measure("encoding"):
             for _ in self.pipeline.encode():
                 pass
         features = self.features or FeatureCache(self.validated.encoder, self.image_shape, ArrayCache(0), 0)
-        rotate = self.config.augmentation.rotate
-        build_memory(self.validated, self.examples, features.find, self.config.seed, rotate=rotate)
+        if self.config.network.memory:
+            rotate = self.config.augmentation.rotate
+            build_memory(self.validated, self.examples, features.find, self.config.seed, rotate=rotate)
         combine_scores(self.validated, self.examples, features.find, balanced=self.config.balanced)
+        fit_classes(self.validated, self.examples, features.find)
 
     def _choose_thresholds(self) -> RunResult:
         model, config, measured = self.predictor.config, self.config, self._last_validation
-        if config.network.folds == 1 or config.network.memory or measured is None:  # other weights
+        network = config.network
+        if network.folds == 1 or network.memory or network.pools_classes or measured is None:  # other weights
             measured = self.validator.measure_real()
         chosen = choose_thresholds(model, measured, config.threshold, balanced=config.balanced)
         warnings = [] if self.dry_run else [*chosen.notes]

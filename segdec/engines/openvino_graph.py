@@ -18,7 +18,7 @@ BEGINNING = b'<?xml version="1.0"?>\n<net '
 """As OpenVINO writes it in UTF-8. It excludes entity declarations."""
 
 OPERATIONS = {
-    "opset1": "Add AvgPool Clamp Concat Const Convert ConvertLike Convolution Divide FakeQuantize Gather "
+    "opset1": "Add AvgPool Clamp Concat Const Convert ConvertLike Convolution Divide Exp FakeQuantize Gather "
     "GroupConvolution Less Log LogicalAnd MatMul Maximum Multiply NotEqual Pad Parameter Power ReLU "
     "ReduceMax ReduceMean ReduceSum Reshape Result Mod Select Sigmoid Split SquaredDifference Squeeze "
     "StridedSlice Subtract Transpose Unsqueeze",

@@ -23,6 +23,7 @@ from segdec.network.layers import (
     standardization,
 )
 from segdec.network.mask_prior import MaskPrior
+from segdec.network.pooled_classes import DefectWeights, PooledClasses
 from segdec.network.score_combination import Evidence, ScoreCombination
 from segdec.network.surface_memory import MEMORY, build_memory, highest_logit, without_fold
 
@@ -31,6 +32,12 @@ Segmented = tuple[Any, Any, Any]
 
 EVIDENCE = "evidence"
 """Name of the layer whose output is combined to one score."""
+
+DEFECT_WEIGHTS = "defect_weights"
+"""Name of the layer that weighs the encoder's features for the class of a defect."""
+
+FEATURES = "features"
+"""Name of the encoder's features among the outputs of the segmentation."""
 
 PIXEL_SCALE = 1.0 / 255.0
 """Factor of the pixel values 0…255 before the first convolution."""
@@ -46,7 +53,8 @@ class SegDecNet(keras.Model):
     its logits are the mask, the highest of them the score; beside heads it is part of the score. Pixel values
     are 0…255; the first layer scales them. For a mask stride below 8, a decoder in `segmentation` refines the
     mask; the decision network uses the coarse mask, as published. With one mask per defect class, it uses the
-    maximum logit of each pixel. `policy` is not saved with the configuration.
+    maximum logit of each pixel. With `pooled_classes`, the encoder's features determine the class of a
+    defect, see `segdec.network.pooled_classes`. `policy` is not saved with the configuration.
 
     Input shape:
         `[B, H, W, input_channels]`, H and W divisible by 8.
@@ -73,10 +81,14 @@ class SegDecNet(keras.Model):
         combination = None
         if config.heads and config.memory:
             combination = ScoreCombination(dtype=keras.config.floatx(), name="score_combination")
-        outputs = _outputs(segmentation(image), decisions, config, combination)
+        pooled_classes = None
+        if config.pools_classes:
+            folds = 0 if policy.folded else config.folds
+            pooled_classes = PooledClasses(folds, dtype=keras.config.floatx(), name="pooled_classes")
+        outputs = _outputs(segmentation(image), decisions, config, combination, pooled_classes)
         super().__init__(inputs=image, outputs=outputs, **kwargs)
         self.config, self.segmentation, self.decisions = config, segmentation, decisions
-        self.combination = combination
+        self.combination, self.pooled_classes = combination, pooled_classes
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Runs both parts; raises ValueError if the height, the width or the channels are wrong."""
@@ -115,8 +127,9 @@ class SegDecNet(keras.Model):
     def without_fold(self, fold: int, *, encoded: bool = False) -> keras.Model:
         """Returns a model with the same outputs, made of what was built without a fold (from 0).
 
-        It shares the weights of the head that was trained without the fold, and of the memory without its
-        photographs. Its input is an image, or with `encoded` the encoder's features by name.
+        It shares the weights of the head that was trained without the fold, and of the memory and the map of
+        classes without its photographs. Its input is an image, or with `encoded` the encoder's features by
+        name.
         """
         encoder = self.segmentation.get_layer("encoder")
         inputs = feature_inputs(encoder) if encoded else self.input
@@ -124,8 +137,11 @@ class SegDecNet(keras.Model):
         segmented = {head.name: head(features) for head in self.heads[fold : fold + 1]}
         if self.memory is not None:
             segmented[MEMORY] = without_fold(self.memory, fold)(features)
+        segmented[FEATURES] = features
         decisions = self.decisions[fold : fold + 1]
-        return keras.Model(inputs, _outputs(segmented, decisions, self.config, self.combination))
+        parts = decisions, self.config, self.combination, self.pooled_classes
+        outputs = _outputs(segmented, *parts, without=fold)
+        return keras.Model(inputs, outputs)
 
     def get_config(self) -> dict[str, Any]:
         return {"config": self.config.model_dump(mode="json"), "name": self.name}
@@ -145,17 +161,19 @@ def _outputs(
     decisions: Sequence[keras.Model],
     config: NetworkConfig,
     combination: ScoreCombination | None,
+    pooled_classes: PooledClasses | None,
+    without: int | None = None,
 ) -> dict[str, Any]:
     """Returns the means over the heads of mask logits and class logits; without heads those of the memory.
 
     `segmented` are the outputs of the segmentation by name. With a combination, the memory changes the
-    decision.
+    decision; `pooled_classes` changes the classes, by the map without a fold if one is given.
     """
     memory_logits, surface = segmented.get(MEMORY, (None, None))
     if not config.heads:
         class_logits = highest_logit(memory_logits)
         return {"mask_logits": memory_logits, "class_logits": class_logits, "surface": surface}
-    heads = [one for name, one in segmented.items() if name != MEMORY]
+    heads = outputs_of_heads(segmented)
     decided = [
         decide((features, coarse)) for decide, (features, coarse, _) in zip(decisions, heads, strict=True)
     ]
@@ -165,8 +183,19 @@ def _outputs(
     if combination is not None:
         describe = Evidence(dtype=keras.config.floatx(), name=EVIDENCE)
         decision = combination([decision, describe([decision, memory_logits, *masks])])
+    if pooled_classes is not None:
+        joined = [segmented[FEATURES][f"joined_{stride}"] for stride in JOINED_STRIDES]
+        weigh = DefectWeights(dtype=keras.config.floatx(), name=DEFECT_WEIGHTS)
+        memory = [] if memory_logits is None else [memory_logits]
+        weights = weigh([[coarse for _, coarse, _ in heads], memory])
+        decision = pooled_classes([decision, weights, *joined], without=without)
     outputs = {"mask_logits": mask_logits, "class_logits": classify(decision, config)}
     return outputs if surface is None else {**outputs, "surface": surface}
+
+
+def outputs_of_heads(segmented: Mapping[str, Any]) -> list[Segmented]:
+    """Returns those of the heads among the outputs of the segmentation by name."""
+    return [one for name, one in segmented.items() if name not in (MEMORY, FEATURES)]
 
 
 def _mean(logits: list[Any], name: str) -> Any:
@@ -192,6 +221,8 @@ def build_network(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY)
 def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
     """Builds a model: image [B, H, W, C] → `Segmented` by the name of the head, and the memory's outputs.
 
+    With `pooled_classes` also the encoder's features.
+
     The features are [B, H/8, W/8, F]. Coarse logits are [B, H/8, W/8, M], final ones [B, H/s, W/s, M]; they
     are the same if the stride s is 8. With an encoder, it and each head are separate models.
     """
@@ -202,7 +233,10 @@ def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_PO
         if config.memory:
             parts.append(build_memory(feature_inputs(encoder), config, folded=policy.folded))
         features = encoder(image)
-        return keras.Model(image, {part.name: part(features) for part in parts}, name="segmentation")
+        outputs = {part.name: part(features) for part in parts}
+        if config.pools_classes:
+            outputs[FEATURES] = features
+        return keras.Model(image, outputs, name="segmentation")
     x, skips = image, {}
     if not policy.folded:
         x = layers.Rescaling(PIXEL_SCALE, dtype=keras.config.floatx(), name="scale")(image)

@@ -62,6 +62,20 @@ def test_a_memory_has_one_mask_from_an_encoder(values: dict[str, object], found:
 
 
 @pytest.mark.parametrize(
+    "values", [{}, {"preset": "mobilenet"}, {"preset": "mobilenet", "heads": 0, "memory": 9}]
+)
+def test_pooled_classes_are_compared_on_the_folds_of_heads(values: dict[str, object]) -> None:
+    text = message(NetworkConfig, {**values, "pooled_classes": True})
+    assert f"pooled_classes with heads={values.get('heads', 1)}; expected two heads or more" in text
+
+
+def test_features_are_pooled_for_several_classes_of_defects_only() -> None:
+    fields = {"preset": "mobilenet", "heads": 3, "pooled_classes": True}
+    found = [NetworkConfig.model_validate({**fields, "num_classes": n}).pools_classes for n in (2, 3)]
+    assert found == [False, True]
+
+
+@pytest.mark.parametrize(
     ("values", "side"),
     [
         # A cell 1, 15×15: 15; pooling and four 5×5: 2 · 15 + 16 = 46, three: 2 · 46 + 12 = 104, two: 216.

@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
+from datasets.layouts.toy import write_toy
 from segdec.encoders import ENCODERS
 from segdec.errors import ConfigError, RunError
 from training.experiment_file import load_experiment
@@ -200,6 +201,37 @@ def test_the_exported_mean_of_the_heads_agrees_on_every_engine(heads_run, tmp_pa
     manifest = export_run(heads_run.path, tmp_path / "model", options)
     assert manifest.network.heads == 2
     assert [one.verification.decisions_changed for one in manifest.variants.values()] == [0, 0]
+
+
+@pytest.fixture(scope="module")
+def three_kinds(tmp_path_factory):
+    """Flags of a toy set with three classes of defects, all of it for training."""
+    root = tmp_path_factory.mktemp("classes") / "toy"
+    write_toy(root, 24, size=32, classes=4)
+    lines = (root / "splits.txt").read_text().splitlines()
+    splits = root.parent / "splits.txt"
+    splits.write_text("".join(f"train {line.split()[1]}\n" for line in lines if line[0] != "#"))
+    return "--data.root", str(root), "--data.splits", str(splits)
+
+
+@pytest.mark.parametrize("memory", ["30", "0"])
+def test_the_classes_of_defects_are_fitted_after_the_training(load_heads, three_kinds, tmp_path, memory):
+    """Scores and masks are those of the same run without them."""
+    networks, results = [], []
+    for number, more in enumerate(((), ("--network.pooled-classes",))):
+        flags = (*three_kinds, *JOINT_ALONE, "--network.memory", memory, *more)
+        run = Trainer(load_heads(tmp_path / str(number), *flags)).run()
+        networks.append([run.network(), *map(run.network().without_fold, (0, 1))])
+        results.append(run.result())
+    assert networks[1][0].pooled_classes.decided_share == 0
+    images = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 1)).astype(np.float32)
+    for pair in zip(*networks, strict=True):
+        plain, pooled = (network(images) for network in pair)
+        np.testing.assert_array_equal(plain["mask_logits"], pooled["mask_logits"])
+        np.testing.assert_array_equal(plain["class_logits"][:, 0], pooled["class_logits"][:, 0])
+        assert np.abs(plain["class_logits"] - pooled["class_logits"]).max() > 0.01
+    plain, pooled = results
+    np.testing.assert_allclose(plain.scored.log_odds, pooled.scored.log_odds, atol=1e-5)
 
 
 def test_heads_need_a_frozen_encoder(load, tmp_path):

@@ -272,6 +272,9 @@ def _network(known: _Conditions) -> tuple[ExperimentSettings, str]:
             network |= {"heads": heads, "memory": memory}
             text += f", with {heads} heads, which are averaged, and a memory of good surface"
             text += f" (network.memory {memory}), which also finds unknown kinds of defects"
+        if heads > 1 and len(known.profile.classes) > 2:
+            network["pooled_classes"] = True
+            text += "; the class of a defect comes from the encoder's features (network.pooled_classes)"
         if known.masked and known.training_defects >= FEW_DEFECTIVE:
             network["linear_mask"] = True
             text += "; masks begin as a linear map of the encoder's features (network.linear_mask)"

@@ -10,8 +10,7 @@ import keras
 import tensorflow as tf
 
 from segdec.network.encoder import PADDED
-from segdec.network.network import SegDecNet
-from segdec.network.surface_memory import MEMORY
+from segdec.network.network import SegDecNet, outputs_of_heads
 from training.stages import Stage
 
 PASSES = 3
@@ -50,7 +49,7 @@ def count_step_flops(
     """
     image = keras.KerasTensor(images)
     segmented = network.segmentation.compute_output_spec(image)
-    outputs = [one for name, one in segmented.items() if name != MEMORY]
+    outputs = outputs_of_heads(segmented)
     flops = _segmentation_flops(network, image, trained=stage.trains_segmentation, encoded=encoded)
     if stage.trains_decision:
         parts = zip(network.decisions, outputs, strict=True)

@@ -127,13 +127,13 @@ def set_trainable(network: SegDecNet, trainable: EncoderTrainable) -> None:
 def mutable_variables(network: SegDecNet) -> list[Any]:
     """Returns the variables that training may change, moving statistics included, without frozen layers.
 
-    A memory of good surface and its combination are not among them: they are built after the training.
+    A memory of good surface, its combination and pooled classes are not among them: they are built after the
+    training.
     """
     layers = network.backbone.layers if network.backbone is not None else ()
     frozen = {id(variable) for layer in layers if not layer.trainable for variable in layer.variables}
-    if network.memory is not None:
-        built = (network.memory, network.combination)
-        frozen |= {id(variable) for part in built if part is not None for variable in part.variables}
+    built = (network.memory, network.combination, network.pooled_classes)
+    frozen |= {id(variable) for part in built if part is not None for variable in part.variables}
     return [variable for variable in network.variables if id(variable) not in frozen]
 
 

@@ -240,3 +240,16 @@ def test_heads_are_trained_on_rotated_copies_of_a_surface_without_a_direction(pr
     remembered = choose_experiment(profile, (0, 0, 0), 100, ENCODER, heads=0)
     assert not config(remembered).augmentation.rotate
     assert remembered.rotations == 1
+
+
+@pytest.mark.parametrize(
+    ("resources", "heads", "classes", "is_pooled"),
+    [(ENCODER, 3, 3, True), (ENCODER, 3, 2, False), (ENCODER, 1, 3, False), (NONE, 1, 3, False)],
+)
+def test_several_classes_of_defects_come_from_pooled_features(
+    profile_of, resources, heads, classes, is_pooled
+):
+    profile = profile_of(classes=("good", "scratch", "spot")[:classes])
+    chosen = choose_experiment(profile, (15, 5, 5), 100, resources, heads=heads)
+    assert config(chosen).network.pooled_classes == is_pooled
+    assert ("(network.pooled_classes)" in chosen.reasons["network"]) == is_pooled

@@ -1,0 +1,123 @@
+"""The class of a defect from pooled features: the fitted map, and when the decision network is better."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from segdec.network.network import DEFECT_WEIGHTS
+from training import class_fitting
+from training.class_fitting import ABSENT, COMPONENTS, SHRINKAGE, fit_classes, fit_map, fit_scale
+
+CHANNELS = 60
+
+
+def made(classes, *, distance=8.0):
+    """Features of classes [N], each with a direction of its own; channels have different means and scales."""
+    random = np.random.default_rng(0)
+    directions = random.normal(size=(max(classes) + 1, CHANNELS))
+    pooled = distance * directions[classes] / np.sqrt(CHANNELS) + random.normal(size=(len(classes), CHANNELS))
+    return 100 + pooled * np.geomspace(0.01, 10, CHANNELS), np.array(classes)
+
+
+def predict(pooled, kernel, bias):
+    return (pooled @ kernel + bias).argmax(axis=1)
+
+
+@pytest.mark.parametrize("number", [2, 4])
+def test_the_map_gives_the_log_posteriors_of_the_discriminant_analysis(number):
+    pooled, classes = made(np.arange(72) % number)
+    kernel, bias = fit_map(pooled, classes, number)
+    analysis = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=SHRINKAGE)
+    pipeline = make_pipeline(StandardScaler(), PCA(COMPONENTS, random_state=0), analysis).fit(pooled, classes)
+    others, _ = made((np.arange(20) + 1) % number, distance=1.0)
+    logits = others @ kernel + bias
+    posteriors = np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))
+    np.testing.assert_allclose(posteriors, pipeline.predict_proba(others), atol=1e-6)
+    assert posteriors.argmax(axis=1).std() > 0
+
+
+def test_classes_with_one_or_two_examples_are_learnt_and_one_without_is_never_predicted():
+    pooled, classes = made([0] * 20 + [1] * 20 + [2] + [4] * 2)
+    kernel, bias = fit_map(pooled, classes, 5)
+    assert np.isfinite(kernel).all()
+    assert np.isfinite(bias).all()
+    assert predict(pooled, kernel, bias).tolist() == classes.tolist()
+    anything = np.random.default_rng(1).normal(100, 300, (500, CHANNELS))
+    assert set(predict(anything, kernel, bias)) == {0, 1, 2, 4}
+
+
+@pytest.mark.parametrize("classes", [[1], [1, 1], [0, 1], [1, 0, 1]])
+def test_very_few_examples_give_a_finite_map(classes):
+    pooled, classes = made(classes)
+    kernel, bias = fit_map(pooled, classes, 3)
+    assert np.isfinite(kernel).all()
+    assert set(predict(pooled, kernel, bias)) <= set(classes)
+
+
+def test_the_scale_gives_the_probability_with_which_the_class_is_correct():
+    """By hand: of logits (0, 4), 3 of 4 are correct; the log-odds of 3/4 are log(3)."""
+    logits = np.array([[0.0, 4, ABSENT]] * 4 + [[0, 4, ABSENT]])
+    assert fit_scale(logits[:4], np.array([1, 1, 1, 0])) == pytest.approx(np.log(3) / 4, abs=1e-4)
+    assert fit_scale(logits, np.array([1, 1, 1, 0, 2])) == pytest.approx(np.log(3) / 4, abs=1e-4)
+    assert fit_scale(logits[:2], np.array([1, 1])) == pytest.approx(1, abs=1e-4)
+    assert fit_scale(logits[:1], np.array([2])) == 1
+
+
+class FittedLayer:
+    """Stands for the layer of the network whose weights are set."""
+
+    def use_decision(self):
+        self.maps = {}
+
+    def set_map(self, kernel, bias, without=None):
+        self.maps[without] = kernel, bias
+
+
+def fit(monkeypatch, pooled, labels, decided):
+    """Returns the maps that are set, by the fold without which they are fitted; folds take turns."""
+
+    def fold_outputs(*arguments):
+        for index in arguments[3]:
+            outputs = {"class_logits": np.eye(3)[decided[index]], DEFECT_WEIGHTS: None}
+            yield index, {"features": pooled[index], **outputs}
+
+    monkeypatch.setattr(class_fitting, "fold_outputs", fold_outputs)
+    monkeypatch.setattr(class_fitting, "pool_features", lambda _, each: each["features"])
+    layer = FittedLayer()
+    network = SimpleNamespace(pooled_classes=layer, config=SimpleNamespace(num_classes=3, folds=3))
+    fit_classes(network, SimpleNamespace(labels=labels, fold=lambda index: index % 3 + 1), None)
+    return layer.maps
+
+
+def test_each_fold_gets_a_map_that_is_fitted_without_it(monkeypatch):
+    """Without fold 1, which has all of class 2, that is never predicted."""
+    labels = np.array([2, 1, 1] * 12)
+    pooled, _ = made(labels)
+    maps = fit(monkeypatch, pooled, labels, [0] * 36)
+    assert list(maps) == [None, 0, 1, 2]
+    assert predict(pooled, *maps[None]).tolist() == (labels - 1).tolist()
+    assert set(predict(pooled, *maps[0])) == {0}
+    for fold in (1, 2):
+        others = np.arange(36) % 3 != fold
+        kernel, bias = fit_map(pooled[others], labels[others] - 1, 2)
+        scale = maps[fold][1][1] / bias[1]
+        assert 0 < scale <= 1
+        for found, expected in zip(maps[fold], (kernel, bias), strict=True):
+            np.testing.assert_allclose(found, scale * expected)
+
+
+@pytest.mark.parametrize(("mistakes", "is_kept"), [(0, True), (11, False)])
+def test_the_classes_of_the_decision_network_are_kept_if_they_are_better(monkeypatch, mistakes, is_kept):
+    """Features carry no information; the decision network is right except for `mistakes` of 12 examples."""
+    labels = [0] * 6 + [1, 2] * 6
+    pooled = np.random.default_rng(0).normal(size=(len(labels), CHANNELS))
+    decided = [3 - label if index < 6 + mistakes else label for index, label in enumerate(labels)]
+    assert (fit(monkeypatch, pooled, labels, decided) == {}) == is_kept

@@ -1,0 +1,130 @@
+"""Fits the class of a defect to features of the encoder that are pooled over the defect."""
+
+import warnings
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from segdec.encoders import JOINED_STRIDES
+from segdec.network.network import DEFECT_WEIGHTS, SegDecNet
+from segdec.network.pooled_classes import weights_of_stride
+from training.data.array_cache import Arrays
+from training.data.example_source import ExampleSource
+from training.fold_outputs import fold_outputs
+from training.surface_patches import Encode
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+DECIDED = "class_logits"
+"""Name of the output with the classes of the decision network."""
+
+COMPONENTS = 40
+"""Principal components of the pooled features that are used at most."""
+
+SHRINKAGE = 0.2
+"""Weight of the mean variance in the covariance within the classes, which few examples do not determine."""
+
+ABSENT = -1e4
+"""Logit of a class without examples, before the scale."""
+
+MIN_SCALE = 0.02
+"""Lower limit of the factor of all logits."""
+
+
+def fit_classes(network: SegDecNet, examples: ExampleSource, encode: Encode) -> None:
+    """Sets how a network determines the class of a defect, from the defective examples with a fold.
+
+    The features of each example are pooled by the head and the memory that were built without it. The classes
+    of the decision network remain if more of them are correct out of fold.
+    """
+    layer = network.pooled_classes
+    if layer is None:
+        return
+    layer.use_decision()
+    defective = [index for index, label in enumerate(examples.labels) if label != 0]
+    outputs = dict(fold_outputs(network, examples, encode, defective, _select))
+    if not outputs:
+        return
+    classes = np.array([examples.labels[index] - 1 for index in outputs])
+    folds = np.array([examples.fold(index) for index in outputs])
+    pooled = np.array([pool_features(each[DEFECT_WEIGHTS], each) for each in outputs.values()])
+    decided = np.array([each[DECIDED][1:].argmax() for each in outputs.values()])
+    number = network.config.num_classes - 1
+    # Folds are numbered from 1, so that the first map is that of all examples.
+    maps = [
+        fit_map(pooled[folds != fold], classes[folds != fold], number)
+        for fold in range(network.config.folds + 1)
+    ]
+    logits = np.array([x @ maps[fold][0] + maps[fold][1] for x, fold in zip(pooled, folds, strict=True)])
+    if (logits.argmax(axis=1) == classes).sum() < (decided == classes).sum():
+        return
+    scale = fit_scale(logits, classes)
+    for fold, (kernel, bias) in enumerate(maps):
+        layer.set_map(scale * kernel, scale * bias, without=fold - 1 if fold else None)
+
+
+def _select(model: keras.Model) -> dict[str, Any]:
+    return {DEFECT_WEIGHTS: model.get_layer(DEFECT_WEIGHTS).output, DECIDED: model.output[DECIDED]}
+
+
+def pool_features(weights: NDArray[np.float32], features: Arrays) -> Floats:
+    """Returns the means [2 · channels] of features by name, [h, w, ·] each, with weights [H/8, W/8, 2]."""
+    means = []
+    for stride in JOINED_STRIDES:
+        own = np.asarray(weights_of_stride(weights[None], stride)[0], np.float64)
+        means.append(np.einsum("hwk,hwc->kc", own, features[f"joined_{stride}"]))
+    return np.concatenate(means, axis=1).ravel()
+
+
+def fit_map(pooled: Floats, classes: Integers, number: int) -> tuple[Floats, Floats]:
+    """Fits kernel [F, K] and bias [K] of the logits of K = `number` classes to pooled features [N, F].
+
+    They are those of a linear discriminant analysis with shrinkage (Friedman, "Regularized discriminant
+    analysis", 1989) of the principal components. A class without examples is never predicted; without two
+    examples of any class, all others have the same logit.
+    """
+    kernel, bias = np.zeros((pooled.shape[1], number)), np.full(number, ABSENT)
+    present = np.unique(classes)
+    bias[present] = 0.0
+    if 1 < len(present) < len(classes):
+        pipeline = make_pipeline(
+            StandardScaler(),
+            PCA(min(COMPONENTS, *pooled.shape), random_state=0),
+            LinearDiscriminantAnalysis(solver="lsqr", shrinkage=SHRINKAGE),
+        )
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # about one example of a class
+            pipeline.fit(pooled, classes)
+        bias[present] = _logits(pipeline, np.zeros((1, pooled.shape[1])))[0]
+        kernel[:, present] = _logits(pipeline, np.eye(pooled.shape[1])) - bias[present]
+    return kernel, bias
+
+
+def fit_scale(logits: Floats, classes: Integers) -> float:
+    """Returns the factor, at most 1, of out-of-fold logits [N, K] with the lowest log loss; classes are [N].
+
+    Few examples make a discriminant analysis too certain; the factor corrects that (Guo et al., "On
+    calibration of modern neural networks", 2017). Examples of classes that other folds lack do not count.
+    """
+    own = logits[np.arange(len(classes)), classes]
+    known = own > ABSENT
+    if not known.any():
+        return 1.0
+
+    def log_loss(scale: float) -> float:
+        return float((np.logaddexp.reduce(scale * logits[known], axis=1) - scale * own[known]).mean())
+
+    return float(minimize_scalar(log_loss, bounds=(MIN_SCALE, 1.0), method="bounded").x)
+
+
+def _logits(pipeline: Pipeline, pooled: Floats) -> Floats:
+    """Returns a column for each class [N, K]; of two classes, scikit-learn returns only the difference."""
+    decided = pipeline.decision_function(pooled)
+    return np.stack([np.zeros_like(decided), decided], axis=1) if decided.ndim == 1 else decided
