@@ -23,11 +23,13 @@ class Logits:
 
     s is the network's `mask_stride`, M its `mask_channels`. `surface` describes the whole photograph, see
     `segdec.photograph_check`; None without a memory of good surface, and for models of earlier versions.
+    `photographs` uint8 [B, H, W, 1 or 3] are the network's input, if the masks are refined by it, else None.
     """
 
     mask: NDArray[np.float32]
     classes: NDArray[np.float32]
     surface: NDArray[np.float32] | None = None
+    photographs: NDArray[np.uint8] | None = None
 
     def surface_of(self, row: int) -> NDArray[np.float32] | None:
         """Returns the `surface` [D] of a photograph of the batch, if there is one.
