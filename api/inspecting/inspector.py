@@ -65,8 +65,8 @@ class UnlikeTrainingError(ImageError):
 
 @dataclass(frozen=True)
 class InferredPhotograph:
-    """A photograph after the network, without its pixels, because many may wait in memory. Only the logits may
-    have the network's input, by which masks are refined.
+    """A photograph after the network, without its pixels, because many may wait in memory. Only the logits
+    may have the network's input, by which masks are refined.
     """
 
     facts: PhotographFacts

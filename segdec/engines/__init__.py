@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,7 +29,7 @@ class Logits:
     mask: NDArray[np.float32]
     classes: NDArray[np.float32]
     surface: NDArray[np.float32] | None = None
-    photographs: NDArray[np.uint8] | None = None
+    photographs: NDArray[np.uint8] | None = field(default=None, kw_only=True)
 
     def surface_of(self, row: int) -> NDArray[np.float32] | None:
         """Returns the `surface` [D] of a photograph of the batch, if there is one.

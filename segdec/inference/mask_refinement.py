@@ -87,7 +87,7 @@ def _refine(
     scores: Floats, band: NDArray[np.bool_], photograph: NDArray[np.uint8], threshold: float
 ) -> Floats:
     """Returns the refined scores [h, w] of one region and the `band` around it."""
-    limit = to_log_odds(np.float32(threshold))
+    limit = to_log_odds(np.array(threshold, np.float32))
     network = np.clip(to_log_odds(scores) - limit, -MAX_LOG_ODDS, MAX_LOG_ODDS)
     features, refined = describe_pixels(photograph), network
     for _ in range(PASSES):

@@ -8,7 +8,9 @@ from datasets.sample import DataSetItem, Sample
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
 from segdec.predictor import Predictor
+from training.data.reading_pool import ReadingPool
 from training.metrics.mask_refinement_choice import UNMEASURED_SHARE, choose_mask_refinement
+from training.metrics.validation import Validator
 
 MODEL = ModelConfig(network=NetworkConfig(), input=InputConfig(), classes=("good", "defect"))
 MEMORY = MODEL.model_copy(update={"network": NetworkConfig(preset="mobilenet", heads=2, memory=8)})
@@ -65,6 +67,17 @@ def test_without_measured_masks_models_with_a_memory_refine(supervision, logit):
     parts = [(Predictor(CellEngine(logit), MODEL), items(supervision))]
     assert chosen(parts, read_line, MEMORY) == (UNMEASURED_SHARE, True)
     assert chosen(parts, read_line) == (0.0, False)
+
+
+def test_the_mask_threshold_is_chosen_on_the_networks_own_scores():
+    """`calibrate` measures a model whose masks are refined."""
+    refined = MODEL.with_mask_refinement(0.4, refine=True)
+    pools = []
+    for model in (MODEL, refined):
+        parts = [(Predictor(CellEngine(), model), items())]
+        pools.append(Validator(parts, read_line, 2, ReadingPool(1)).measure().pixels)
+    own, measured = (pixels.to_arrays()["defect"] for pixels in pools)
+    assert np.array_equal(own, measured)
 
 
 def test_few_photographs_are_read_of_many():
