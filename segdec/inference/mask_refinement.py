@@ -9,7 +9,7 @@ Floats = NDArray[np.float32]
 REACH = 3
 """Cells around a region in which its boundary is searched."""
 
-MAX_PIXELS = 250_000
+MAX_PIXELS = 160_000
 """Limit on the compared pixels of a photograph; regions with higher scores come first."""
 
 MIN_PIXELS = 15.0
@@ -54,18 +54,20 @@ def refine_scores(
     stride = photograph.shape[0] // grid_scores.shape[0]
     kernel = np.ones((2 * REACH + 1, 2 * REACH + 1), np.uint8)
     near = cv2.dilate((grid_scores >= threshold).view(np.uint8), kernel)
-    count, numbered, boxes, _ = cv2.connectedComponentsWithStats(near, connectivity=8)
-    highest = [grid_scores[numbered == number].max() for number in range(1, count)]
+    count, parts, boxes, _ = cv2.connectedComponentsWithStats(near, connectivity=8)
+    numbered = np.asarray(parts, np.int32)
+    highest = np.zeros(count, np.float32)
+    np.maximum.at(highest, numbered, grid_scores)
     remaining = MAX_PIXELS
-    for number in 1 + np.argsort(highest)[::-1]:
+    for number in 1 + np.argsort(-highest[1:]):
         x, y, width, height = boxes[number][:4]
-        cells = (numbered[y : y + height, x : x + width] == number).view(np.uint8)
         window = np.s_[stride * y : stride * (y + height), stride * x : stride * (x + width)]
         part = scores[window]
         if not 0 < part.size <= remaining:
             continue
         remaining -= part.size
         rows, columns = part.shape
+        cells = (numbered[y : y + height, x : x + width] == number).view(np.uint8)
         band = np.kron(cells, np.ones((stride, stride), np.uint8))[:rows, :columns] > 0
         refined = _refine(part, band, photograph[window][:rows, :columns], threshold)
         if refined[band].max() >= threshold:
