@@ -343,7 +343,7 @@ class Thresholds(Config):
 
     The label is `good` below `score`; if `review` is set, it is `review` from `review` up to `score`. A pixel
     belongs to a defect if its mask score is at or above `mask`, which `mask_share` raises, and `refine_mask`
-    changes the scores, both only where the label is not `good`.
+    changes the scores, both only where the label is not `good` and the model has one mask for all classes.
     """
 
     score: Fraction = 0.5

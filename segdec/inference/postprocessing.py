@@ -125,12 +125,12 @@ def interpret(
         mask_scores[area == 0] = 0.0
         grid_scores = np.where(_grid_area(config, size), grid_scores, np.float32(0.0))
     mask_threshold, highest = config.thresholds.mask, float(mask_scores.max())
-    is_good = score < limit and not doubtful
+    can_change = classes is None and (doubtful or score >= limit)  # else the label could change, too
     if score >= limit and MIN_MASK_THRESHOLD <= highest < mask_threshold:
         mask_threshold = max(highest / 2, MIN_MASK_THRESHOLD)
-    elif not is_good and highest > mask_threshold:
+    elif can_change and highest > mask_threshold:
         mask_threshold = _raised(mask_threshold, highest, config.thresholds.mask_share)
-    if photograph is not None and config.thresholds.refine_mask and not is_good and highest >= mask_threshold:
+    if photograph is not None and config.thresholds.refine_mask and can_change and highest >= mask_threshold:
         mask_scores = _refined(mask_scores, grid_scores, photograph, mask_threshold, config)
     mask = np.where(mask_scores >= mask_threshold, np.uint8(255), np.uint8(0))
     if area is not None:
