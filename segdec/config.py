@@ -370,11 +370,20 @@ class Thresholds(Config):
     """Decision thresholds, chosen on validation images.
 
     The label is `good` below `score`; if `review` is set, it is `review` from `review` up to `score`. A pixel
-    belongs to a defect if its mask score is at or above `mask`.
+    belongs to a defect if its mask score is at or above `mask`, which `mask_share` raises, and `refine_mask`
+    changes the scores, both only where the label is not `good` and the model has one mask for all classes.
     """
 
     score: Fraction = 0.5
     mask: Fraction = 0.5
+    mask_share: Fraction = Field(
+        0.0,
+        description="share of the way from `mask` to the highest mask score of a photograph, in log-odds, by "
+        "which `mask` is raised for it",
+    )
+    refine_mask: bool = Field(
+        False, description="whether mask scores around a region are refined by the pixels of the photograph"
+    )
     review: Fraction | None = Field(
         None, description="image score from which a person must check the photograph; none = no review"
     )
@@ -409,6 +418,11 @@ class ModelConfig(Config):
     classes: Annotated[tuple[str, ...], Field(min_length=2)]
     calibration: Calibration = Calibration()
     thresholds: Thresholds = Thresholds()
+
+    def with_mask_refinement(self, mask_share: float, *, refine: bool) -> Self:
+        """Returns the configuration with other `mask_share` and `refine_mask`."""
+        changes = {"mask_share": mask_share, "refine_mask": refine}
+        return self.model_copy(update={"thresholds": self.thresholds.model_copy(update=changes)})
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import copy
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -153,8 +154,10 @@ class Predictor:
     def infer(self, prepared: NDArray[np.uint8]) -> Logits:
         """Runs the network on prepared photographs [B, h, w, c], with the policy `tile` on their tiles."""
         if self.config.input.policy == "tile":
-            return infer_tiles(self.engine, prepared, self.config, batch_pixels=self.batch_pixels)
-        return self.engine.infer(prepared)
+            logits = infer_tiles(self.engine, prepared, self.config, batch_pixels=self.batch_pixels)
+        else:
+            logits = self.engine.infer(prepared)
+        return replace(logits, photographs=prepared) if self.config.thresholds.refine_mask else logits
 
     def interpret(
         self, logits: Logits, row: int, size: tuple[int, int], *, unlike: bool, threshold: float | None = None
@@ -165,7 +168,10 @@ class Predictor:
         good, but for review.
         """
         mask, classes = logits.mask[row], logits.classes[row]
-        return interpret(mask, classes, size, self.config, threshold=threshold, unlike=unlike)
+        photograph = None if logits.photographs is None else logits.photographs[row]
+        return interpret(
+            mask, classes, size, self.config, threshold=threshold, unlike=unlike, photograph=photograph
+        )
 
     def predict(
         self, images: Sequence[NDArray[np.uint8]], *, threshold: float | None = None, batch_size: int = 8

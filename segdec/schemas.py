@@ -100,8 +100,8 @@ class MaskAnswer(AnswerPart):
     height: int = Field(description="px")
     space: MaskSpace = Field(description="input: the photograph's pixels; model: the network's own grid")
     threshold: float = Field(
-        description="mask score from which a pixel belongs to a defect; below that of the model if the "
-        "photograph is defective and does not reach it"
+        description="mask score from which a pixel belongs to a defect: that of the model, higher for a "
+        "photograph with high mask scores, lower if the photograph is defective and does not reach it"
     )
     data: str | RunLengths | list[PolygonAnswer] | dict[str, RunLengths]
     labels: list[str] | None = Field(

@@ -20,7 +20,6 @@ from datasets.folds import find_clusters, stratified_group_split
 from datasets.leaks import near_duplicates_for_split
 from datasets.sample import Split
 from datasets.splitting import SPLIT_WORDS, read_split_lines, write_splits
-from segdec.config import Thresholds
 from segdec.errors import ConfigError, RunError
 from segdec.runtime.counts import count_of
 from training.config import ExperimentConfig, ThresholdConfig
@@ -29,6 +28,7 @@ from training.data.run_data import item_reader, list_dataset, open_check_cache
 from training.evaluate import describe_points, evaluate_run
 from training.formatting import format_percent, format_score
 from training.metrics.calibration import align_log_odds, apply_calibration
+from training.metrics.mask_refinement_choice import choose_mask_refinement
 from training.metrics.operating_points import find_operating_points
 from training.metrics.storage import METRICS_FILE, load_evaluation
 from training.metrics.three_outcomes import choose_outcomes
@@ -99,8 +99,10 @@ def _choose(folder: RunFolder, settings: ThresholdConfig, folds: int, by: Sequen
         for photographs, good in scored
     ]
     chosen = choose_thresholds(result.model, validation, settings, others, balanced=experiment.balanced)
+    parts = folder.parts(experiment.validation_split)
+    model = choose_mask_refinement(chosen.model, parts, item_reader(experiment))
     kept = [warning for warning in result.warnings if warning == UNTRAINED_DECISION]
-    _save(folder, settings, replace(chosen, notes=(*chosen.notes, *kept)))
+    _save(folder, settings, replace(chosen, model=model, notes=(*chosen.notes, *kept)))
     return chosen
 
 
@@ -111,8 +113,8 @@ def _set_score(folder: RunFolder, settings: ThresholdConfig, scored: ScoredPhoto
         choose_outcomes(scored, each, balanced=experiment.balanced)
         for each in (experiment.threshold, settings)
     )
-    mask = result.model.thresholds.mask
-    thresholds = Thresholds(score=limits.threshold, mask=mask, review=limits.review)
+    changed = {"score": limits.threshold, "review": limits.review}
+    thresholds = result.model.thresholds.model_copy(update=changed)
     scores = apply_calibration(limits.calibration, scored.log_odds)
     changes = {"calibration": limits.calibration, "thresholds": thresholds}
     chosen = ChosenThresholds(

@@ -29,6 +29,7 @@ from training.distribution.process_group_context import ProcessGroupContext
 from training.distribution.strategies import divisible_batch_size
 from training.linear_mask import LINEAR_STEPS, LinearMasks, fit_linear_masks
 from training.memory_building import build_memory
+from training.metrics.mask_refinement_choice import choose_mask_refinement
 from training.metrics.validation import Validation, Validator, choose_thresholds
 from training.optimization.flops import Workload, count_step_flops, measure_strategy_peak
 from training.optimization.initial import with_initial_sha256
@@ -436,6 +437,9 @@ class Trainer:
         if network.folds == 1 or network.memory or network.pools_classes or measured is None:  # other weights
             measured = self.validator.measure_real()
         chosen = choose_thresholds(model, measured, config.threshold, balanced=config.balanced)
+        model = choose_mask_refinement(
+            chosen.model, self.validator.parts_with(chosen.model), self.validator.read
+        )
         warnings = [] if self.dry_run else [*chosen.notes]
         if not self._has_trained_decision():
             warnings.append(UNTRAINED_DECISION)
@@ -446,7 +450,7 @@ class Trainer:
             infer = self.validator.predictor.infer if config.network.memory else None
             trained = add_limits(trained, self.examples.photographs, infer)
         return RunResult(
-            model=chosen.model,
+            model=model,
             validation=chosen.validation,
             chosen_by=chosen.chosen_by,
             scored=PhotographScores.pack(chosen.scored),

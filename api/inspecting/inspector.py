@@ -65,7 +65,9 @@ class UnlikeTrainingError(ImageError):
 
 @dataclass(frozen=True)
 class InferredPhotograph:
-    """A photograph after the network. It has no pixels, because many may wait in memory."""
+    """A photograph after the network, without its pixels, because many may wait in memory. Only the logits
+    may have the network's input, by which masks are refined.
+    """
 
     facts: PhotographFacts
     result: InferenceResult

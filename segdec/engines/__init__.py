@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,11 +23,13 @@ class Logits:
 
     s is the network's `mask_stride`, M its `mask_channels`. `surface` describes the whole photograph, see
     `segdec.photograph_check`; None without a memory of good surface, and for models of earlier versions.
+    `photographs` uint8 [B, H, W, 1 or 3] are the network's input, if the masks are refined by it, else None.
     """
 
     mask: NDArray[np.float32]
     classes: NDArray[np.float32]
     surface: NDArray[np.float32] | None = None
+    photographs: NDArray[np.uint8] | None = field(default=None, kw_only=True)
 
     def surface_of(self, row: int) -> NDArray[np.float32] | None:
         """Returns the `surface` [D] of a photograph of the batch, if there is one.

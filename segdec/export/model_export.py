@@ -32,7 +32,13 @@ from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ArtifactError, ConfigError
 from segdec.export.reduced_graph import reduce_saved_model
 from segdec.export.saved_model import save_network
-from segdec.export.self_test import make_self_test, random_photograph, run_self_test, write_self_test
+from segdec.export.self_test import (
+    make_self_test,
+    predict_unrefined,
+    random_photograph,
+    run_self_test,
+    write_self_test,
+)
 from segdec.export.timing import min_cpu_ms
 from segdec.inference.postprocessing import Prediction
 from segdec.inference.preprocessing import prepare_image
@@ -130,7 +136,7 @@ def export_model(
     reference = NetworkEngine(network)
     photograph = random_photograph(config) if validation.sample is None else validation.sample
     with full_precision():
-        answer = Predictor(reference, config).predict([photograph])[0]
+        answer = predict_unrefined(Predictor(reference, config), photograph)
     manifest = _manifest(config, card, make_self_test(photograph, answer, config.calibration.slope), engines)
     inputs = [_network_input(one, config) for one in validation.calibration]
     example = _network_input(photograph, config)
@@ -228,7 +234,7 @@ def _describe(
 ) -> Variant:
     """Returns the manifest section of an engine, with twice its difference here as tolerance."""
     kind = ENGINES[name]
-    prediction = predictor.predict([photograph])[0]
+    prediction = predict_unrefined(predictor, photograph)
     exact = kind.precision == "float32"
     return Variant(
         precision=kind.precision,

@@ -11,7 +11,8 @@ from segdec.config import Calibration, ModelConfig
 from segdec.engines import check_finite
 from segdec.errors import ConfigError
 from segdec.imaging.polygons import Ring, trace_outlines
-from segdec.inference.preprocessing import cell_area, prepare_area, restore_mask
+from segdec.inference.mask_refinement import MAX_LOG_ODDS, refine_scores, to_log_odds, to_scores
+from segdec.inference.preprocessing import cell_area, prepare_area, resize, restore_mask, scaled_size
 from segdec.inference.region_classes import assign_classes, max_class_scores
 from segdec.runtime.identifiers import REVIEW
 
@@ -54,11 +55,12 @@ class Prediction:
         review_threshold: Score from which it needs review; None without a review range.
         probabilities: Class → probability; they sum to 1.
         mask: uint8 [H, W], 255 where a mask score is at or above `mask_threshold`.
-        mask_scores: float32 [H, W], 0…1.
+        mask_scores: float32 [H, W], 0…1; refined by the photograph if the model's thresholds say so.
         grid_scores: float32 [h/s, w/s], 0…1: the network's own mask scores, one for each s × s px of the
             prepared photograph [h, w]; s is the network's `mask_stride`.
-        mask_threshold: Mask score from which a pixel belongs to a defect: that of the model. If a defective
-            photograph does not reach it, half of its highest score, so that it has a region.
+        mask_threshold: Mask score from which a pixel belongs to a defect: that of the model, raised by its
+            `mask_share` unless the label is `good`. If a defective photograph does not reach it, half of its
+            highest score, so that it has a region.
         regions: Connected parts of the mask, highest score first.
         area: uint8 [H, W], 255 = inspected; None = everywhere. Outside, scores are 0.
         class_mask: uint8 [H, W], index of each pixel's class, 0 where `mask` is 0; None for a model with one
@@ -90,6 +92,7 @@ def interpret(
     *,
     threshold: float | None = None,
     unlike: bool = False,
+    photograph: NDArray[np.uint8] | None = None,
 ) -> Prediction:
     """Turns the logits of one photograph into its prediction.
 
@@ -101,6 +104,7 @@ def interpret(
         threshold: Replaces the model's image threshold, 0…1, and the range for review.
         unlike: Whether the photograph is unlike those of the training: the label is then not `good`, but
             `review`.
+        photograph: [h, w, C], the network's input, by which the mask is refined if the model says so.
 
     Raises:
         ConfigError: If `threshold` is not in 0…1.
@@ -121,8 +125,13 @@ def interpret(
         mask_scores[area == 0] = 0.0
         grid_scores = np.where(_grid_area(config, size), grid_scores, np.float32(0.0))
     mask_threshold, highest = config.thresholds.mask, float(mask_scores.max())
+    can_change = classes is None and (doubtful or score >= limit)  # else the label could change, too
     if score >= limit and MIN_MASK_THRESHOLD <= highest < mask_threshold:
         mask_threshold = max(highest / 2, MIN_MASK_THRESHOLD)
+    elif can_change and highest > mask_threshold:
+        mask_threshold = _raised(mask_threshold, highest, config.thresholds.mask_share)
+    if photograph is not None and config.thresholds.refine_mask and can_change and highest >= mask_threshold:
+        mask_scores = _refined(mask_scores, grid_scores, photograph, mask_threshold, config)
     mask = np.where(mask_scores >= mask_threshold, np.uint8(255), np.uint8(0))
     if area is not None:
         mask &= area  # even if the mask threshold is 0
@@ -167,6 +176,33 @@ def _mask_scores(
         return grid_scores, None, restore(grid_scores), None
     restored = max_class_scores(mask_logits, lambda logits: restore(sigmoid(logits)))
     return *max_class_scores(mask_logits, sigmoid), *restored
+
+
+def _raised(threshold: float, highest: float, share: float) -> float:
+    """Moves a mask threshold by a `share` of the way to the `highest` mask score, in log-odds."""
+    if not share:
+        return threshold
+    lower, upper = to_log_odds(np.array([threshold, highest], np.float32))
+    raised = to_scores(lower + share * (min(upper, MAX_LOG_ODDS) - lower))
+    return float(np.clip(raised, threshold, highest))
+
+
+def _refined(
+    mask_scores: NDArray[np.float32],
+    grid_scores: NDArray[np.float32],
+    photograph: NDArray[np.uint8],
+    threshold: float,
+    config: ModelConfig,
+) -> NDArray[np.float32]:
+    """Returns refined scores [H, W], at or above the threshold at some pixel as before."""
+    height, width = mask_scores.shape
+    rows, columns = scaled_size(config.input, height, width)
+    prepared = resize(mask_scores[..., None].copy(), rows, columns)
+    refine_scores(prepared[..., 0], grid_scores, photograph, threshold)
+    refined = resize(prepared, height, width)[..., 0]
+    if (area := config.input.inspected_area(height, width)) is not None:
+        refined[area == 0] = 0.0
+    return refined if refined.max() >= threshold else mask_scores
 
 
 def _grid_area(config: ModelConfig, size: tuple[int, int]) -> NDArray[np.bool_]:

@@ -50,7 +50,7 @@ def prepare_image(image: NDArray[np.uint8], config: InputConfig, channels: int) 
             code="nothing_inspected",
         )
     filled = image if area is None else fill_outside(image, area)
-    scaled = _resize(_convert_channels(filled, config, channels), *scaled_size(config, height, width))
+    scaled = resize(_convert_channels(filled, config, channels), *scaled_size(config, height, width))
     return _pad(scaled, input_size(config, height, width), "edge")
 
 
@@ -106,8 +106,8 @@ def restore_mask(
     rows, columns = (-(-side // stride) for side in inside)  # without cells that are only padding
     grid = scores[:rows, :columns, None]
     if inside != (rows * stride, columns * stride):
-        grid = _resize(grid, rows * stride, columns * stride)[: inside[0], : inside[1]]
-    return np.ascontiguousarray(_resize(grid, height, width)[..., 0], dtype=np.float32)
+        grid = resize(grid, rows * stride, columns * stride)[: inside[0], : inside[1]]
+    return np.ascontiguousarray(resize(grid, height, width)[..., 0], dtype=np.float32)
 
 
 def input_size(config: InputConfig, height: int, width: int) -> tuple[int, int]:
@@ -192,7 +192,7 @@ def _pad(
     return np.pad(image, missing[: image.ndim], mode=mode)
 
 
-def _resize(image: NDArray[Value], rows: int, columns: int) -> NDArray[Value]:
+def resize(image: NDArray[Value], rows: int, columns: int) -> NDArray[Value]:
     """Resizes [H, W, C] about pixel centres: first the axes that shrink, then those that grow."""
     result = image
     for height, width, mode in (

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -67,3 +69,21 @@ def test_steps_equal_predict(config: InputConfig) -> None:
     assert [step.label for step in steps] == ["good", "defect"]
     assert model.interpret(logits, 1, (16, 24), unlike=False, threshold=0.9).label == "good"
     assert model.interpret(logits, 1, (16, 24), unlike=True, threshold=0.9).label == "review"
+
+
+@pytest.mark.parametrize("config", [NATIVE, LETTERBOX, TILE], ids=lambda config: config.policy)
+@pytest.mark.parametrize("refine", [False, True])
+def test_masks_are_refined_by_the_networks_input(config: InputConfig, refine: bool) -> None:
+    model, _ = predictor(config)
+    model = model.with_config(model.config.with_mask_refinement(0.0, refine=refine))
+    photograph = flat(120, 24, 40)
+    photograph[6:12, 10:30] = 40
+    prepared = model.prepare(photograph)[None]
+    logits = model.infer(prepared)
+    assert (logits.photographs is prepared) == refine
+    logits.mask[:] = -2
+    logits.mask[:, 1, 1] = 2
+    found = model.interpret(logits, 0, (24, 40), unlike=False)
+    assert found.mask_scores.shape == (24, 40)
+    coarse = model.interpret(replace(logits, photographs=None), 0, (24, 40), unlike=False)
+    assert np.array_equal(found.mask_scores, coarse.mask_scores) == (not refine)

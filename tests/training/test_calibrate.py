@@ -133,7 +133,8 @@ def test_a_score_that_is_set_keeps_all_other_choices(run, capsys, monkeypatch):
     monkeypatch.setattr("training.calibrate.measure_split", None)  # no photograph is read
     main(["calibrate", str(run), "--threshold.score", "0.4", "--no-threshold.review"])
     printed, after = capsys.readouterr().out, result_of(run)
-    assert after.model.thresholds == Thresholds(score=0.4, mask=before.model.thresholds.mask)
+    changed = {"score": 0.4, "review": None}
+    assert after.model.thresholds == before.model.thresholds.model_copy(update=changed)
     assert after.model.calibration == before.model.calibration
     assert after.scored == before.scored
     assert after.operating_points[0].threshold == 0.4

@@ -227,6 +227,7 @@ def test_a_run_on_good_photographs_alone(run_on_good):
     assert any("The threshold is based on" in warning for warning in result.warnings)
     assert 0 < result.model.thresholds.score < 1
     assert result.model.thresholds.mask == pytest.approx(result.model.thresholds.score)
+    assert (result.model.thresholds.mask_share, result.model.thresholds.refine_mask) == (0.4, True)
     assert "each scored by a network built without it" in result.chosen_by
     assert len(result.scored.labels) == len(items) and {one.fold for one in items} == {1, 2, 3}
     assert run.compared_split == "test"

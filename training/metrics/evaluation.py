@@ -95,7 +95,7 @@ def evaluate(
         for predictor, items in parts:
             for item, sample, prediction in _predict(predictor, items, read, batch_size, pool):
                 results.append(_compare(item, sample, prediction, config.classes))
-                if _is_known(sample):
+                if is_known(sample):
                     histogram.add(prediction.mask_scores, sample.mask, sample.ignored)
                 bar.update()
     metrics = compute_metrics(
@@ -138,7 +138,7 @@ def check_classes(items: Sequence[DataSetItem], classes: tuple[str, ...]) -> Non
         )
 
 
-def _is_known(sample: Sample) -> bool:
+def is_known(sample: Sample) -> bool:
     """Whether the defect pixels of an image are known; boxes and labels do not give them."""
     return sample.supervision == "mask" and (sample.mask is not None or sample.label == 0)
 
@@ -146,7 +146,7 @@ def _is_known(sample: Sample) -> bool:
 def _compare(
     item: DataSetItem, sample: Sample, prediction: Prediction, classes: tuple[str, ...]
 ) -> PhotographResult:
-    known = _is_known(sample)
+    known = is_known(sample)
     return PhotographResult(
         name=item.name,
         split=item.split_word or "",
@@ -158,25 +158,25 @@ def _compare(
         log_odds=float(prediction.log_odds),
         threshold=float(prediction.threshold),
         regions=len(prediction.regions),
-        pixels=count_pixels(_known_part(prediction.mask, sample), sample.mask) if known else None,
+        pixels=count_pixels(known_part(prediction.mask, sample), sample.mask) if known else None,
         overlaps=_overlaps(sample, prediction) if known else (),
         review_threshold=prediction.review_threshold,
-        false_regions=false_region_classes(_known_part(prediction.class_mask, sample), sample.mask)
+        false_regions=false_region_classes(known_part(prediction.class_mask, sample), sample.mask)
         if known and prediction.class_mask is not None
         else (),
     )
 
 
-def _known_part(predicted: NDArray[np.uint8], sample: Sample) -> NDArray[np.uint8]:
+def known_part(predicted: NDArray[np.uint8], sample: Sample) -> NDArray[np.uint8]:
     """A predicted mask without its ignored pixels."""
     return predicted if sample.ignored is None else np.where(sample.ignored > 0, np.uint8(0), predicted)
 
 
 def _overlaps(sample: Sample, prediction: Prediction) -> tuple[Overlap, ...]:
     if prediction.class_mask is None or sample.mask is None:
-        return measure_overlaps(_known_part(prediction.mask, sample), sample.mask)
+        return measure_overlaps(known_part(prediction.mask, sample), sample.mask)
     classes = np.full(sample.mask.shape, sample.label, np.uint8) if sample.classes is None else sample.classes
     return measure_class_overlaps(
-        _known_part(prediction.class_mask, sample),
+        known_part(prediction.class_mask, sample),
         np.where(sample.mask > 0, classes, np.uint8(0)).astype(np.uint8),
     )

@@ -98,7 +98,7 @@ class Validator:
         pool: ReadingPool,
         synthetic: ValidationImages | None = None,
     ) -> None:
-        self._parts, self._read = parts, read
+        self._parts, self.read = parts, read
         self.predictor, items = parts[0]
         self.images = synthetic or ValidationImages(items, read)
         self.has_synthetic = synthetic is not None
@@ -120,9 +120,14 @@ class Validator:
         """Evaluates the images that select the weights."""
         if self.has_synthetic:
             return self._measure([(self.predictor, self.images.items)], self.images.read)
-        return self._measure(self._parts, self._read)
+        return self._measure(self._parts, self.read)
 
     def _measure(self, parts: Parts, read: Callable[[DataSetItem], Sample]) -> Validation:
+        # The mask threshold is chosen on the network's own mask scores.
+        parts = [
+            (predictor.with_config(predictor.config.with_mask_refinement(0.0, refine=False)), items)
+            for predictor, items in parts
+        ]
         evaluation = evaluate(
             parts, read, batch_size=self._batch_size, progress=False, resamples=0, pool=self._pool
         )
@@ -131,7 +136,7 @@ class Validator:
 
     def measure_real(self) -> Validation:
         """Evaluates the real validation images, and those that select the weights if they differ."""
-        real = self._measure(self._parts, self._read)
+        real = self._measure(self._parts, self.read)
         return replace(real, selection_pixels=self.measure().pixels) if self.has_synthetic else real
 
 

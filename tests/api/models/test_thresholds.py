@@ -56,7 +56,7 @@ def test_thresholds_are_used_at_once_and_reset(client, shelf, part):
     assert decide(client, part) == ("review", 0.9, 0.6)
     used, own = listed(client)["1"]
     assert used == {"score": 0.9, "review": 0.6, "of_model": False}
-    assert own == {"score": 0.5, "mask": 0.5, "review": None}
+    assert own == {"score": 0.5, "mask": 0.5, "mask_share": 0.0, "refine_mask": False, "review": None}
     sha256 = manifest_sha256(shelf.folder / NAME / "1")
     assert stored(shelf) == {"1": {"sha256": sha256, "score": 0.9, "review": 0.6}}
     reset(client)

@@ -12,7 +12,13 @@ from segdec.artifact.variants import Variant
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
 from segdec.engines import Logits
 from segdec.errors import ArtifactError, ImageError
-from segdec.export.self_test import make_self_test, random_photograph, run_self_test, write_self_test
+from segdec.export.self_test import (
+    make_self_test,
+    predict_unrefined,
+    random_photograph,
+    run_self_test,
+    write_self_test,
+)
 from segdec.images import read_image
 from segdec.predictor import Predictor
 from tests.forged_artifact import forge
@@ -185,3 +191,11 @@ def test_calibration_moves_the_tolerance(log_odds, score, slope, tolerance) -> N
     answer = answering(CONFIG, SURE).predict([PHOTOGRAPH])[0]
     moved = replace(answer, log_odds=log_odds, score=score)
     assert make_self_test(PHOTOGRAPH, moved, slope).score_tolerance == pytest.approx(tolerance)
+
+
+def test_the_network_s_own_mask_scores_are_compared() -> None:
+    """Refinement would add to the small differences of engines."""
+    own = answering(CONFIG).predict([PHOTOGRAPH])[0]
+    found = predict_unrefined(answering(CONFIG.with_mask_refinement(0.5, refine=True)), PHOTOGRAPH)
+    assert np.array_equal(found.mask_scores, own.mask_scores)
+    assert found.mask_threshold == own.mask_threshold

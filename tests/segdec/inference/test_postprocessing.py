@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -179,3 +180,73 @@ def test_review_is_below_the_threshold_and_no_class() -> None:
         Thresholds(score=0.5, review=0.5)
     with pytest.raises(ValidationError, match="a class has the name 'review'"):
         ModelConfig(network=NetworkConfig(preset="compact"), input=InputConfig(), classes=("good", "review"))
+
+
+# === Threshold of a photograph, refinement ===
+
+FOUND = np.log(np.array([0.1, 0.8, 0.1], np.float32))
+GOOD = np.log(np.array([0.8, 0.1, 0.1], np.float32))
+
+
+def model_with(share: float, *, refine: bool, **changes: Any) -> ModelConfig:
+    thresholds = Thresholds(score=0.95 if "review" in changes else 0.6, mask=0.5, **changes)
+    return CONFIG.model_copy(update={"thresholds": thresholds}).with_mask_refinement(share, refine=refine)
+
+
+@pytest.mark.parametrize(
+    ("highest", "share", "threshold"),
+    [(4.0, 0.25, 1.0), (4.0, 0.0, 0.0), (40.0, 0.25, 2.0), (-2.0, 0.25, None), (0.0, 1.0, 0.0)],
+)
+def test_the_mask_threshold_is_raised_by_a_share_of_the_log_odds(highest, share, threshold) -> None:
+    """Up to log-odds of 8; below the model's threshold half of the highest score is used."""
+    logits = np.full((2, 3, 1), highest, np.float32)
+    found = interpret(logits, FOUND, (16, 24), model_with(share, refine=False))
+    expected = 0.5 / (1 + math.exp(2)) if threshold is None else 1 / (1 + math.exp(-threshold))
+    assert found.mask_threshold == pytest.approx(expected, abs=1e-6)
+    assert found.mask.all() and found.regions[0].area_px == 16 * 24
+
+
+def marked_cell(size: tuple[int, int]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+    """Mask logits with one cell of a defect, and a photograph that has a dark line there."""
+    logits = np.full((size[0] // 8, size[1] // 8, 1), -3, np.float32)
+    logits[4, 5] = 3
+    photograph = np.full((*size, 1), 120, np.uint8)
+    photograph[34:38, 38:50] = 20
+    return logits, photograph
+
+
+@pytest.mark.parametrize("review", [None, 0.5])
+def test_refined_masks_scores_and_regions_agree(review: float | None) -> None:
+    logits, photograph = marked_cell((80, 96))
+    config = model_with(0.2, refine=True, **({} if review is None else {"review": review}))
+    found = interpret(logits, FOUND, (80, 96), config, photograph=photograph)
+    coarse = interpret(logits, FOUND, (80, 96), config)
+    assert found.label == coarse.label == ("scratch" if review is None else "review")
+    assert (found.score, found.mask_threshold) == (coarse.score, coarse.mask_threshold)
+    truth = photograph[..., 0] < 120
+    assert np.count_nonzero((found.mask > 0) ^ truth) < 0.5 * np.count_nonzero((coarse.mask > 0) ^ truth)
+    assert np.array_equal(found.mask > 0, found.mask_scores >= found.mask_threshold)
+    assert sum(region.area_px for region in found.regions) == np.count_nonzero(found.mask)
+    assert np.array_equal(found.grid_scores, coarse.grid_scores)
+
+
+def test_masks_of_good_photographs_stay() -> None:
+    logits, photograph = marked_cell((80, 96))
+    found, plain = (
+        interpret(logits, GOOD, (80, 96), model_with(share, refine=refine), photograph=photograph)
+        for share, refine in ((0.2, True), (0.0, False))
+    )
+    assert found.label == "good"
+    assert found.mask_threshold == 0.5
+    assert np.array_equal(found.mask_scores, plain.mask_scores)
+
+
+def test_a_refined_mask_has_the_size_of_the_photograph() -> None:
+    """The network sees 80 × 96 px of a photograph of 160 × 144 px, whose left half is not inspected."""
+    logits, photograph = marked_cell((80, 96))
+    left = ((0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0))
+    resized = InputConfig(policy="resize", height=80, width=96, ignored_areas=(left,))
+    config = model_with(0.0, refine=True).model_copy(update={"input": resized})
+    found = interpret(logits, FOUND, (160, 144), config, photograph=photograph)
+    assert found.mask.shape == found.mask_scores.shape == (160, 144)
+    assert found.mask.any() and not found.mask[:, :72].any() and not found.mask_scores[:, :72].any()

@@ -131,3 +131,18 @@ def test_an_exported_model_has_one_mask_per_class(tmp_path: Path) -> None:
     masks = ENGINES["openvino"].load(tmp_path, size=(40, 56)).infer(photograph).mask
     assert masks.shape == (1, 10, 14, 3)
     np.testing.assert_allclose(masks, network(photograph)["mask_logits"], rtol=1e-4, atol=1e-4)
+
+
+def test_classes_of_regions_do_not_depend_on_refinement() -> None:
+    """The label of a photograph is the class of its worst region."""
+    found = np.full((6, 6, 2), -3, np.float32)
+    found[2, 2], found[4, 4] = (3, -3), (-3, 2.9)
+    photograph = np.random.default_rng(0).integers(0, 255, (48, 48, 1), np.uint8)
+    size, refined = (48, 48), CONFIG.with_mask_refinement(0.4, refine=True)
+    config = refined.model_copy(update={"network": refined.network.model_copy(update={"mask_stride": 8})})
+    answers = [
+        interpret(found, DEFECTIVE, size, each, photograph=photograph)
+        for each in (config, config.with_mask_refinement(0.0, refine=False))
+    ]
+    assert answers[0].regions == answers[1].regions != ()
+    assert answers[0].mask_threshold == answers[1].mask_threshold
