@@ -161,6 +161,7 @@ def test_each_process_computes_the_features_of_its_images(start_run, tiny_encode
 
     run = start_run("encoder", worker=2)
     encoder = ["--network.encoder", tiny_encoder, "--encoder-weights", str(tiny_encoder_weights)]
+    encoder += ["--network.linear-mask", "--network.mask-normalization", "none"]
     changes = ("brightness", "contrast", "shift", "noise")
     unchanged = [word for name in changes for word in (f"--augmentation.{name}", "0")]
     one_stage = ["--stages.segment.steps", "0", "--stages.decision.steps", "0"]
@@ -170,7 +171,9 @@ def test_each_process_computes_the_features_of_its_images(start_run, tiny_encode
     began.load_weights(tiny_encoder_weights)
     ended = RunFolder.finished(run.folder / "tiny")
     assert ended.experiment().caches_features
-    for layer in ended.network().backbone.layers:
+    network = ended.network()
+    assert network.heads[0].get_layer("linear_8").kernel.numpy().any()
+    for layer in network.backbone.layers:
         if layer.weights:
             expected = began.get_layer(layer.name).get_weights()
             for ours, theirs in zip(layer.get_weights(), expected, strict=True):
