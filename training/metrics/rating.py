@@ -261,7 +261,12 @@ def _advise(metrics: Metrics, training: TrainingFacts, *, separates: bool) -> It
             f"It took {count_of(steps, 'step')}, and a useful model needs at least {ENOUGH_STEPS}: train "
             f"{times} times as many steps; if a time limit ended the training, allow more minutes."
         )
-    if training.defective < ENOUGH_DEFECTS:
+    if not training.defective:
+        yield (
+            "It learned from good photographs alone, so its threshold may miss defects: add three or more "
+            "photographs of each known kind of defect, and train again."
+        )
+    elif training.defective < ENOUGH_DEFECTS:
         number = count_of(training.defective, "defective photograph")
         yield f"It learned from {number}: add others, at least {ENOUGH_DEFECTS} to train on."
     if training.unlocalized:

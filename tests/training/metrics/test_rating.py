@@ -87,6 +87,7 @@ def test_seen_photographs_prove_less(rated, split):
     [
         (TrainingFacts(30, 60, 0), "weak", "10 times as many steps"),
         (TrainingFacts(2000, 8, 0), "weak", "8 defective photographs"),
+        (TrainingFacts(2000, 0, 0), "weak", "three or more photographs of each known kind of defect"),
         (TrainingFacts(2000, 60, 45), "weak", "45 of 60 defective training photographs have no mask"),
         (TrainingFacts(2000, 60, 0), "weak", "labels"),
         (TrainingFacts(2000, 60, 0, decision_trained=False), "useless", "decision"),
