@@ -21,8 +21,8 @@ def segmentation_loss(
     Args:
         mask_logits: [B, h, w, M], one mask, or one per defect class.
         target: [B, h, w, M], defective share of each mask pixel, 0…1.
-        weight: [B, h, w, 1], weight of each mask pixel; 0 if the mask is unknown or the pixel is not
-            inspected.
+        weight: [B, h, w, 1] or [B, h, w, M], weight of each mask pixel; 0 if the mask is unknown or the
+            pixel is not inspected.
         config: Terms of the loss.
         positive_weight: Factor of the defective share's loss.
 
