@@ -109,7 +109,7 @@ HEADS = (
 TWO_STAGES = ("--stages.decision.steps", "0")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def few_linear_steps():
     """The linear masks are 0 after the last checkpoint from which a run with heads resumes."""
     with pytest.MonkeyPatch.context() as patch:
@@ -119,7 +119,7 @@ def few_linear_steps():
 
 
 @pytest.fixture(scope="module")
-def load_heads(load, toy_root, tmp_path_factory, few_linear_steps):
+def load_heads(load, toy_root, tmp_path_factory):
     """The experiment with heads, without validation and test."""
     splits = tmp_path_factory.mktemp("splits") / "splits.txt"
     lines = (line.split()[1] for line in (toy_root / "splits.txt").read_text().splitlines() if line[0] != "#")

@@ -54,7 +54,7 @@ def test_thin_photographs_are_not_called_small(profile_of, area):
     profile = profile_of(height=256, width=4096, masks=0, labels=25, smallest_px=None, one_size=False)
     choice = choose_experiment(profile, (12, 0, 0), 100, ENCODER, area, heads=3)
     assert config(choice).input.height == 128
-    assert choice.reasons["input"].endswith("; not smaller, since the short side would have fewer than 128 px")
+    assert choice.reasons["input"].endswith("since the short side would have fewer than 128 px")
 
 
 @pytest.mark.parametrize("resources", [ENCODER, NONE], ids=["encoder", "none"])

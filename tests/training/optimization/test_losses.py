@@ -112,7 +112,7 @@ def test_only_counted_pixels_of_a_box_are_trained():
 
 
 def test_dice_counts_only_the_pixels_of_a_box_that_count():
-    """Three pixels of the box with a predicted 3/4, and no others: 1 − (2 · 9/4 + 1) / (9/4 + 3 + 1) = 0.12."""
+    """Three pixels of the box, with a predicted 3/4 each: 1 − (2 · 9/4 + 1) / (9/4 + 3 + 1) = 0.12."""
     box = tf.cast(BOX > 0, tf.float32)
     counted = grid([COUNTED]) * box
     np.testing.assert_allclose(dice_loss(LN3 * tf.ones_like(box), box, counted), [0.12], rtol=1e-5)
