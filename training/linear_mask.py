@@ -43,7 +43,7 @@ def fit_linear_masks(
     """Returns kernel and bias [heads, C + 1] of each head's linear map, for the features of `JOINED_STRIDES`.
 
     They are fitted by logistic regression to the masks of examples without the head's fold, with the weights
-    of the training loss. All are 0 if no mask of a defect is known.
+    of the training loss. A map is 0 if these masks have no defect that counts.
     """
     random = np.random.default_rng([config.seed, SEED])
     known = _pick_examples(examples)
@@ -59,10 +59,11 @@ def fit_linear_masks(
     features, target, weight = (np.concatenate(part) for part in zip(*cells, strict=True))
     heads, fold = config.network.heads, np.concatenate(rows)
     fitted = np.zeros((heads, features.shape[1] + 1), np.float32)
-    for head in range(heads) if target.any() else ():
-        used = fold != head + 1 if heads > 1 else fold >= 0
-        positive_weight, start = config.target.cross_entropy_weight, fitted[head - 1] if head else fitted[0]
-        fitted[head] = fit_logistic(features[used], target[used], weight[used], positive_weight, start)
+    for head in range(heads):
+        used = (weight > 0) & ((fold != head + 1) | (heads == 1))
+        if target[used].any():
+            positive_weight, start = config.target.cross_entropy_weight, fitted[max(head - 1, 0)]
+            fitted[head] = fit_logistic(features[used], target[used], weight[used], positive_weight, start)
     return fitted
 
 

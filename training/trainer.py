@@ -306,7 +306,7 @@ class Trainer:
         """
         config = self.config
         taken = first + sum(config.stages[earlier.name].steps for earlier in STAGES[:index])
-        if not config.network.linear_mask or config.initial_weights is not None or taken >= LINEAR_STEPS:
+        if not config.network.linear_mask or config.initial_weights is not None or taken > LINEAR_STEPS:
             return None
         message = b""
         with self.durations.measure("linear mask"):

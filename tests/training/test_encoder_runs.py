@@ -109,6 +109,15 @@ HEADS = (
 TWO_STAGES = ("--stages.decision.steps", "0")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_linear_steps():
+    """The linear masks are 0 after the last checkpoint from which a run with heads resumes."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("linear_mask", "trainer"):
+            patch.setattr(f"training.{module}.LINEAR_STEPS", 5)
+        yield
+
+
 @pytest.fixture(scope="module")
 def load_heads(load, toy_root, tmp_path_factory):
     """The experiment with heads, without validation and test."""

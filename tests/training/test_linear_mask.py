@@ -70,6 +70,24 @@ def test_a_head_learns_nothing_from_its_own_fold(balanced):
     assert (fit_linear_masks(Examples(), Examples(), config)[0, 2:4] > 0).all()
 
 
+@pytest.mark.parametrize(("labels", "weights"), [((1, 0, 0, 0), (1, 1)), ((1, 0, 1, 0), (1, 0))])
+def test_a_head_without_a_defect_that_counts_has_a_map_of_zero(labels, weights):
+    """The second fold has no defect, or all of it is ignored; `weights` are those of the folds."""
+
+    class Counted(Examples):
+        def unchanged(self, index):
+            arrays = super().unchanged(index)
+            return {**arrays, "weight": arrays["weight"] * weights[self.fold(index) - 1]}
+
+    examples = Counted()
+    examples.labels = (*labels, 1)
+    network = {"preset": "mobilenet", "heads": 2, "memory": 9}
+    config = ExperimentConfig(network=network, stages={"joint": {"steps": 1}})
+    without_first, without_second = fit_linear_masks(examples, examples, config)
+    assert not without_first.any()
+    assert np.abs(without_second[2:4]).argmax() == 0
+
+
 def test_without_a_known_mask_the_maps_are_zero():
     examples = Examples()
     examples.supervised = (False, True, False, True, False)

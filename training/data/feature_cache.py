@@ -90,5 +90,7 @@ class FeatureCache:
 
 
 def digest_image(image: NDArray[np.uint8]) -> bytes:
-    """Returns a digest of the pixels of an image."""
-    return hashlib.blake2b(image.tobytes(), digest_size=16).digest()
+    """Returns a digest of the pixels and the shape of an image."""
+    digest = hashlib.blake2b(repr(image.shape).encode(), digest_size=16)
+    digest.update(image.tobytes())
+    return digest.digest()

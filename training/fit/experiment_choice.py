@@ -318,9 +318,9 @@ def _input(known: _Conditions, default_area: int, *, synthetic: bool) -> tuple[E
     notes = _describe_scale(smallest, scale)
     if is_thin:
         notes += f"; not smaller, since the short side would have fewer than {MIN_SHORT_SIDE} px"
-    if default_area < DEFAULT_AREA and allowed == default_area and scale < 1.0:
+    elif default_area < DEFAULT_AREA and allowed == default_area and scale < 1.0:
         notes += "; smaller than usual, since there is little time"
-    if allowed < default_area and scale < 1.0:
+    elif allowed < default_area and scale < 1.0:
         notes += "; small, since more pixels take longer and are overfitted"
     if scale > 1.0:
         notes += "; enlarged, since the encoder was trained on photographs of this size"

@@ -21,8 +21,8 @@ def segmentation_loss(
     Args:
         mask_logits: [B, h, w, M], one mask, or one per defect class.
         target: [B, h, w, M], defective share of each mask pixel, 0…1.
-        weight: [B, h, w, 1], weight of each mask pixel; 0 if the mask is unknown or the pixel is not
-            inspected.
+        weight: [B, h, w, 1] or [B, h, w, M], weight of each mask pixel; 0 if the mask is unknown or the
+            pixel is not inspected.
         config: Terms of the loss.
         positive_weight: Factor of the defective share's loss.
 
@@ -57,10 +57,10 @@ def dice_loss(mask_logits: tf.Tensor, target: tf.Tensor, weight: tf.Tensor) -> t
     """Returns one minus the smoothed soft Dice coefficient of each image [B], 0…1; 0 if its mask is unknown.
 
     Logits and target are [B, h, w, M]; all M masks count together, over pixels with a `weight` [B, h, w, 1]
-    above 0. Source: Milletari et al., "V-Net", 2016.
+    or [B, h, w, M] above 0. Source: Milletari et al., "V-Net", 2016.
     """
     counted = tf.cast(weight > 0, mask_logits.dtype)
-    predicted = tf.sigmoid(mask_logits) * counted
+    predicted, target = tf.sigmoid(mask_logits) * counted, target * counted
     common = tf.reduce_sum(predicted * target, axis=(1, 2, 3))
     both = tf.reduce_sum(predicted + target, axis=(1, 2, 3))
     return 1.0 - (2.0 * common + SMOOTHING) / (both + SMOOTHING)

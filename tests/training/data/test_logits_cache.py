@@ -39,3 +39,9 @@ def test_batches_of_stored_images_are_not_computed_again(memory_mb, batches, wit
     other = SumEngine(with_surface)  # a second engine does not get the logits of the first
     LogitsCache(other, cache).infer(images)
     assert other.batches == [4]
+
+
+def test_images_of_the_same_bytes_may_differ_in_shape():
+    stored = LogitsCache(SumEngine(with_surface=False), ArrayCache(1))
+    for shape in ((2, 8, 16, 1), (2, 16, 8, 1)):
+        assert stored.infer(np.zeros(shape, np.uint8)).mask.shape == shape

@@ -7,7 +7,7 @@ import pytest
 from datasets.reading_options import ReadingOptions
 from training.experiment_file import load_experiment, save_experiment
 from training.fit.dataset_profile import Orientation, ProfileOptions
-from training.fit.experiment_choice import ROTATED_MEMORY_FACTOR, Resources, choose_experiment
+from training.fit.experiment_choice import DEFAULT_AREA, ROTATED_MEMORY_FACTOR, Resources, choose_experiment
 
 ENCODER, NONE = Resources("imagenet"), Resources(None, "no weights here")
 
@@ -47,6 +47,14 @@ def test_thin_photographs_keep_a_short_side(profile_of, height, width, expected)
     size = config(choice).input
     assert (size.height, size.width) == expected
     assert ("fewer than 128 px" in choice.reasons["input"]) == (expected != (176, 704))
+
+
+@pytest.mark.parametrize("area", [DEFAULT_AREA, DEFAULT_AREA // 8], ids=["usual", "little time"])
+def test_thin_photographs_are_not_called_small(profile_of, area):
+    profile = profile_of(height=256, width=4096, masks=0, labels=25, smallest_px=None, one_size=False)
+    choice = choose_experiment(profile, (12, 0, 0), 100, ENCODER, area, heads=3)
+    assert config(choice).input.height == 128
+    assert choice.reasons["input"].endswith("since the short side would have fewer than 128 px")
 
 
 @pytest.mark.parametrize("resources", [ENCODER, NONE], ids=["encoder", "none"])

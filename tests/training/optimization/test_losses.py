@@ -111,6 +111,13 @@ def test_only_counted_pixels_of_a_box_are_trained():
     np.testing.assert_allclose(tape.gradient(loss, logits)[0, ..., 0], expected, rtol=1e-5)
 
 
+def test_dice_counts_only_the_pixels_of_a_box_that_count():
+    """Three pixels of the box, with a predicted 3/4 each: 1 − (2 · 9/4 + 1) / (9/4 + 3 + 1) = 0.12."""
+    box = tf.cast(BOX > 0, tf.float32)
+    counted = grid([COUNTED]) * box
+    np.testing.assert_allclose(dice_loss(LN3 * tf.ones_like(box), box, counted), [0.12], rtol=1e-5)
+
+
 @pytest.mark.parametrize("terms", [LossConfig(), ALL_TERMS])
 def test_extreme_logits_have_finite_losses_and_gradients(terms):
     logits = pixels(-1e4, -100.0, 0.0, 100.0, 1e4)
