@@ -1,5 +1,6 @@
 """The class of a defect from pooled features: the fitted map, and when the decision network is better."""
 
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -85,12 +86,16 @@ def fit(monkeypatch, pooled, labels, decided):
     """Returns the maps that are set, by the fold without which they are fitted; folds take turns."""
 
     def fold_outputs(*arguments):
+        references = []
         for index in arguments[3]:
-            outputs = {"class_logits": np.eye(3)[decided[index]], DEFECT_WEIGHTS: None}
-            yield index, {"features": pooled[index], **outputs}
+            features, outputs = pooled[index].copy(), {"class_logits": np.eye(3)[decided[index]]}
+            references.append(weakref.ref(features))
+            yield index, {"features": features, DEFECT_WEIGHTS: None, **outputs}
+            del features
+            assert sum(one() is not None for one in references) == 1  # those of many photographs are large
 
     monkeypatch.setattr(class_fitting, "fold_outputs", fold_outputs)
-    monkeypatch.setattr(class_fitting, "pool_features", lambda _, each: each["features"])
+    monkeypatch.setattr(class_fitting, "pool_features", lambda _, each: each["features"].copy())
     layer = FittedLayer()
     network = SimpleNamespace(pooled_classes=layer, config=SimpleNamespace(num_classes=3, folds=3))
     fit_classes(network, SimpleNamespace(labels=labels, fold=lambda index: index % 3 + 1), None)
