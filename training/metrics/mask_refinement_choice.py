@@ -25,8 +25,10 @@ def choose_mask_refinement(
     """Returns the model with `mask_share` and `refine_mask` of the highest pooled IoU.
 
     It is measured on defective photographs with masks that the model's thresholds do not call good, each
-    predicted by the predictor of its part.
+    predicted by the predictor of its part. A model with a mask for each class of defects uses neither.
     """
+    if model.network.mask_channels > 1:
+        return model
     defective = [
         (predictor, item)
         for predictor, items in parts

@@ -69,6 +69,16 @@ def test_without_measured_masks_models_with_a_memory_refine(supervision, logit):
     assert chosen(parts, read_line) == (0.0, False)
 
 
+@pytest.mark.parametrize("supervision", ["label", "mask"])
+def test_masks_for_each_class_need_no_choice(supervision):
+    classes = ("good", "line", "spot")
+    network = MEMORY.network.model_copy(update={"num_classes": 3, "mask_classes": True})
+    model = MEMORY.model_copy(update={"network": network, "classes": classes})
+    read = []
+    assert chosen([(Predictor(CellEngine(), model), items(supervision))], read.append, model) == (0.0, False)
+    assert not read
+
+
 def test_the_mask_threshold_is_chosen_on_the_networks_own_scores():
     """`calibrate` measures a model whose masks are refined."""
     refined = MODEL.with_mask_refinement(0.4, refine=True)
