@@ -93,12 +93,13 @@ def fit_map(pooled: Floats, classes: Integers, number: int) -> tuple[Floats, Flo
 
     They are those of a linear discriminant analysis with shrinkage (Friedman, "Regularized discriminant
     analysis", 1989) of the principal components. A class without examples is never predicted; without two
-    examples of any class, all others have the same logit.
+    different examples of any class, all others have the same logit.
     """
     kernel, bias = np.zeros((pooled.shape[1], number)), np.full(number, ABSENT)
     present = np.unique(classes)
     bias[present] = 0.0
-    if 1 < len(present) < len(classes):
+    differ = any(np.ptp(pooled[classes == each], axis=0).any() for each in present)
+    if len(present) > 1 and differ:
         pipeline = make_pipeline(
             StandardScaler(),
             PCA(min(COMPONENTS, *pooled.shape), random_state=0),
