@@ -50,13 +50,17 @@ def fit_classes(network: SegDecNet, examples: ExampleSource, encode: Encode) -> 
         return
     layer.use_decision()
     defective = [index for index, label in enumerate(examples.labels) if label != 0]
-    outputs = dict(fold_outputs(network, examples, encode, defective, _select))
-    if not outputs:
+    outputs = fold_outputs(network, examples, encode, defective, _select)
+    # Features are large: those of one example at a time are in memory.
+    found = [
+        (index, pool_features(each[DEFECT_WEIGHTS], each), each[DECIDED][1:].argmax())
+        for index, each in outputs
+    ]
+    if not found:
         return
-    classes = np.array([examples.labels[index] - 1 for index in outputs])
-    folds = np.array([examples.fold(index) for index in outputs])
-    pooled = np.array([pool_features(each[DEFECT_WEIGHTS], each) for each in outputs.values()])
-    decided = np.array([each[DECIDED][1:].argmax() for each in outputs.values()])
+    indices, pooled, decided = (np.array(each) for each in zip(*found, strict=True))
+    classes = np.array([examples.labels[index] - 1 for index in indices])
+    folds = np.array([examples.fold(index) for index in indices])
     number = network.config.num_classes - 1
     # Folds are numbered from 1, so that the first map is that of all examples.
     maps = [
@@ -89,12 +93,13 @@ def fit_map(pooled: Floats, classes: Integers, number: int) -> tuple[Floats, Flo
 
     They are those of a linear discriminant analysis with shrinkage (Friedman, "Regularized discriminant
     analysis", 1989) of the principal components. A class without examples is never predicted; without two
-    examples of any class, all others have the same logit.
+    different examples of any class, all others have the same logit.
     """
     kernel, bias = np.zeros((pooled.shape[1], number)), np.full(number, ABSENT)
     present = np.unique(classes)
     bias[present] = 0.0
-    if 1 < len(present) < len(classes):
+    differ = any(np.ptp(pooled[classes == each], axis=0).any() for each in present)
+    if len(present) > 1 and differ:
         pipeline = make_pipeline(
             StandardScaler(),
             PCA(min(COMPONENTS, *pooled.shape), random_state=0),

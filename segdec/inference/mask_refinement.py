@@ -52,6 +52,7 @@ def refine_scores(
         threshold: Mask score from which a pixel belongs to a defect.
     """
     stride = photograph.shape[0] // grid_scores.shape[0]
+    grid_scores = grid_scores[tuple(np.s_[: -(-side // stride)] for side in scores.shape)]  # without padding
     kernel = np.ones((2 * REACH + 1, 2 * REACH + 1), np.uint8)
     near = cv2.dilate((grid_scores >= threshold).view(np.uint8), kernel)
     count, parts, boxes, _ = cv2.connectedComponentsWithStats(near, connectivity=8)
@@ -63,7 +64,7 @@ def refine_scores(
         x, y, width, height = boxes[number][:4]
         window = np.s_[stride * y : stride * (y + height), stride * x : stride * (x + width)]
         part = scores[window]
-        if not 0 < part.size <= remaining:
+        if part.size > remaining:
             continue
         remaining -= part.size
         rows, columns = part.shape

@@ -1,5 +1,6 @@
 """The class of a defect from pooled features: the fitted map, and when the decision network is better."""
 
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,12 +8,16 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
+import keras
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from segdec.network.network import DEFECT_WEIGHTS
+from segdec.config import NetworkConfig
+from segdec.network.network import DEFECT_WEIGHTS, build_network
+from tests.segdec.network.trained_encoder import HEAD
+from tests.tiny_encoder import load_encoder
 from training import class_fitting
 from training.class_fitting import ABSENT, COMPONENTS, SHRINKAGE, fit_classes, fit_map, fit_scale
 
@@ -54,6 +59,17 @@ def test_classes_with_one_or_two_examples_are_learnt_and_one_without_is_never_pr
     assert set(predict(anything, kernel, bias)) == {0, 1, 2, 4}
 
 
+@pytest.mark.parametrize("constant", [False, True])
+def test_identical_photographs_of_a_class_give_a_finite_map(constant):
+    pooled, classes = made([0, 1])
+    pooled, classes = np.repeat(pooled, 3, axis=0), np.repeat(classes, 3)
+    if constant:
+        pooled[:] = pooled[0]
+    kernel, bias = fit_map(pooled, classes, 3)
+    assert np.abs(kernel).max() < 1e6
+    assert bias.tolist() == [0, 0, ABSENT]
+
+
 @pytest.mark.parametrize("classes", [[1], [1, 1], [0, 1], [1, 0, 1]])
 def test_very_few_examples_give_a_finite_map(classes):
     pooled, classes = made(classes)
@@ -85,12 +101,16 @@ def fit(monkeypatch, pooled, labels, decided):
     """Returns the maps that are set, by the fold without which they are fitted; folds take turns."""
 
     def fold_outputs(*arguments):
+        references = []
         for index in arguments[3]:
-            outputs = {"class_logits": np.eye(3)[decided[index]], DEFECT_WEIGHTS: None}
-            yield index, {"features": pooled[index], **outputs}
+            features, outputs = pooled[index].copy(), {"class_logits": np.eye(3)[decided[index]]}
+            references.append(weakref.ref(features))
+            yield index, {"features": features, DEFECT_WEIGHTS: None, **outputs}
+            del features
+            assert sum(one() is not None for one in references) == 1  # those of many photographs are large
 
     monkeypatch.setattr(class_fitting, "fold_outputs", fold_outputs)
-    monkeypatch.setattr(class_fitting, "pool_features", lambda _, each: each["features"])
+    monkeypatch.setattr(class_fitting, "pool_features", lambda _, each: each["features"].copy())
     layer = FittedLayer()
     network = SimpleNamespace(pooled_classes=layer, config=SimpleNamespace(num_classes=3, folds=3))
     fit_classes(network, SimpleNamespace(labels=labels, fold=lambda index: index % 3 + 1), None)
@@ -121,3 +141,40 @@ def test_the_classes_of_the_decision_network_are_kept_if_they_are_better(monkeyp
     pooled = np.random.default_rng(0).normal(size=(len(labels), CHANNELS))
     decided = [3 - label if index < 6 + mistakes else label for index, label in enumerate(labels)]
     assert (fit(monkeypatch, pooled, labels, decided) == {}) == is_kept
+
+
+def photograph(label, random):
+    """A surface with a dark square (1), a bright one (2) or none."""
+    image = random.integers(100, 140, (48, 64, 1), dtype=np.uint8)
+    if label:
+        left = 8 * int(random.integers(1, 6))
+        image[16:32, left : left + 16] = (20, 230)[label - 1]
+    return image
+
+
+def test_the_network_has_the_map_that_was_fitted_without_the_fold(tiny_encoder, tiny_encoder_weights):
+    """Its decision network is not trained, so that it cannot tell the classes apart."""
+    keras.utils.set_random_seed(0)
+    fields = {**HEAD, "heads": 2, "num_classes": 3, "pooled_classes": True}
+    network = build_network(NetworkConfig(**fields, encoder=tiny_encoder))
+    load_encoder(network, tiny_encoder_weights)
+    random, labels = np.random.default_rng(0), [1, 1, 2, 2, 0, 0] * 5
+    images = [photograph(label, random) for label in labels]
+
+    class Examples:
+        def __getitem__(self, index):
+            return SimpleNamespace(image=images[index])
+
+        def fold(self, index):
+            return index % 2 + 1
+
+    def encode(image):
+        return {name: one[0].numpy() for name, one in network.encoder(image[None]).items()}
+
+    examples = Examples()
+    examples.labels = labels
+    fit_classes(network, examples, encode)
+    for fold in range(2):
+        own = [index for index in range(fold, len(labels), 2) if labels[index]]
+        logits = network.without_fold(fold)(np.stack([images[index] for index in own]))["class_logits"]
+        assert (1 + np.argmax(logits[:, 1:], axis=1)).tolist() == [labels[index] for index in own]

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from itertools import product
 
+import numpy as np
+
 from datasets.sample import DataSetItem, Sample
 from segdec.config import ModelConfig
 from segdec.predictor import Predictor
@@ -16,7 +18,10 @@ UNMEASURED_SHARE = 0.4
 """Value of models with a memory if no defect has a mask; then masks are refined, too."""
 
 MAX_PHOTOGRAPHS = 100
-"""Limit on the defective photographs that are compared."""
+"""Limit on the defective photographs that are compared, in random order."""
+
+MAX_PIXELS = 100_000_000
+"""After so many no further photograph is compared: one of 16 megapixels takes a second."""
 
 
 def choose_mask_refinement(
@@ -25,24 +30,29 @@ def choose_mask_refinement(
     """Returns the model with `mask_share` and `refine_mask` of the highest pooled IoU.
 
     It is measured on defective photographs with masks that the model's thresholds do not call good, each
-    predicted by the predictor of its part.
+    predicted by the predictor of its part. A model with a mask for each class of defects uses neither.
     """
+    if model.network.mask_channels > 1:
+        return model
     defective = [
         (predictor, item)
         for predictor, items in parts
         for item in items
         if item.label and item.supervision == "mask"
     ]
-    step = -(-len(defective) // MAX_PHOTOGRAPHS) or 1
+    chosen = np.random.default_rng(0).permutation(len(defective))[:MAX_PHOTOGRAPHS]
     candidates = [
         model.with_mask_refinement(share, refine=refine) for refine, share in product((False, True), SHARES)
     ]
-    totals = [PixelCounts()] * len(candidates)
-    for predictor, item in defective[::step]:
+    totals, pixels = [PixelCounts()] * len(candidates), 0
+    for predictor, item in (defective[index] for index in chosen):
         sample = read(item)
         if is_known(sample):
             counts = _count(predictor, sample, candidates)
             totals = [total + count for total, count in zip(totals, counts, strict=True)]
+        pixels += sample.image.shape[0] * sample.image.shape[1]
+        if pixels >= MAX_PIXELS:
+            break
     rated = [total.iou for total in totals]
     if not any(rated):
         return model.with_mask_refinement(UNMEASURED_SHARE, refine=True) if model.network.memory else model

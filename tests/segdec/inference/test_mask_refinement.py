@@ -71,6 +71,18 @@ def test_degenerate_photographs_keep_a_finite_region(size, marked, constant) -> 
     assert np.isfinite(scores).all() and scores.min() >= 0 and 0.5 <= scores.max() <= 1
 
 
+def test_a_region_in_the_padding_does_not_count() -> None:
+    """The region goes around the lower right corner of the photograph, which is padded on both sides."""
+    grid = np.zeros((20, 20), np.bool_)
+    for cell in range(0, 10, 2):
+        grid[14 - cell, 4 + cell] = True
+    photograph = part(160, 160)
+    before = enlarge(scores_of(grid))[:32, :56].copy()
+    after = before.copy()
+    refine_scores(after, scores_of(grid), photograph, 0.5)
+    assert np.array_equal(after, before)
+
+
 def test_compared_pixels_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """A photograph of many regions, and one with a region that is larger than the limit."""
     compared = []

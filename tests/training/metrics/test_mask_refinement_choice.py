@@ -9,6 +9,7 @@ from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
 from segdec.predictor import Predictor
 from training.data.reading_pool import ReadingPool
+from training.metrics import mask_refinement_choice
 from training.metrics.mask_refinement_choice import UNMEASURED_SHARE, choose_mask_refinement
 from training.metrics.validation import Validator
 
@@ -69,6 +70,16 @@ def test_without_measured_masks_models_with_a_memory_refine(supervision, logit):
     assert chosen(parts, read_line) == (0.0, False)
 
 
+@pytest.mark.parametrize("supervision", ["label", "mask"])
+def test_masks_for_each_class_need_no_choice(supervision):
+    classes = ("good", "line", "spot")
+    network = MEMORY.network.model_copy(update={"num_classes": 3, "mask_classes": True})
+    model = MEMORY.model_copy(update={"network": network, "classes": classes})
+    read = []
+    assert chosen([(Predictor(CellEngine(), model), items(supervision))], read.append, model) == (0.0, False)
+    assert not read
+
+
 def test_the_mask_threshold_is_chosen_on_the_networks_own_scores():
     """`calibrate` measures a model whose masks are refined."""
     refined = MODEL.with_mask_refinement(0.4, refine=True)
@@ -80,8 +91,12 @@ def test_the_mask_threshold_is_chosen_on_the_networks_own_scores():
     assert np.array_equal(own, measured)
 
 
-def test_few_photographs_are_read_of_many():
+@pytest.mark.parametrize(("max_pixels", "expected"), [(10**9, 100), (10 * 96 * 128, 10)])
+def test_few_photographs_of_all_parts_are_read(monkeypatch, max_pixels, expected):
+    monkeypatch.setattr(mask_refinement_choice, "MAX_PIXELS", max_pixels)
     read = []
-    parts = [(Predictor(CellEngine(-5.0), MODEL), items(count=250))]
+    parts = [(Predictor(CellEngine(-5.0), MODEL), items(count=125)) for _ in range(2)]
     choose_mask_refinement(MODEL, parts, lambda item: read.append(item) or read_line(item))
-    assert len(read) == 84
+    assert len(read) == expected
+    for _, own in parts:
+        assert {id(item) for item in own} & {id(item) for item in read}
