@@ -23,7 +23,7 @@ from training.surface_patches import Encode
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-DECIDED = "class_logits"
+CLASS_LOGITS = "class_logits"
 """Name of the output with the classes of the decision network."""
 
 COMPONENTS = 40
@@ -53,7 +53,7 @@ def fit_classes(network: SegDecNet, examples: ExampleSource, encode: Encode) -> 
     outputs = fold_outputs(network, examples, encode, defective, _select)
     # Features are large: those of one example at a time are in memory.
     found = [
-        (index, pool_features(each[DEFECT_WEIGHTS], each), each[DECIDED][1:].argmax())
+        (index, pool_features(each[DEFECT_WEIGHTS], each), each[CLASS_LOGITS][1:].argmax())
         for index, each in outputs
     ]
     if not found:
@@ -76,7 +76,7 @@ def fit_classes(network: SegDecNet, examples: ExampleSource, encode: Encode) -> 
 
 
 def _select(model: keras.Model) -> dict[str, Any]:
-    return {DEFECT_WEIGHTS: model.get_layer(DEFECT_WEIGHTS).output, DECIDED: model.output[DECIDED]}
+    return {DEFECT_WEIGHTS: model.get_layer(DEFECT_WEIGHTS).output, CLASS_LOGITS: model.output[CLASS_LOGITS]}
 
 
 def pool_features(weights: NDArray[np.float32], features: Arrays) -> Floats:

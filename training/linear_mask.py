@@ -53,7 +53,7 @@ def fit_linear_masks(
     factors = 1.0 / np.maximum(kinds, 1) if config.balanced else np.ones(2)
     cells, rows = [], []
     for index, kind in zip(known, defective.astype(int).tolist(), strict=True):
-        features, target, weight = _sample(pipeline.unchanged(index), numbers[kind], random)
+        features, target, weight = _sample(pipeline.load_unaugmented(index), numbers[kind], random)
         cells.append((features, target, weight * factors[kind]))
         rows.append(np.full(len(target), examples.fold(index) or 0))
     features, target, weight = (np.concatenate(part) for part in zip(*cells, strict=True))

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 
-REACH = 3
+REACH_CELLS = 3
 """Cells around a region in which its boundary is searched."""
 
 MAX_PIXELS = 160_000
@@ -18,13 +18,13 @@ MIN_PIXELS = 15.0
 PASSES = 2
 """Comparisons; each starts from the result of the one before."""
 
-WEIGHT = 2.0
+COMPARISON_WEIGHT = 2.0
 """Weight of the comparison, relative to the network's log-odds."""
 
 MAX_LOG_ODDS = 8.0
 """Limit on the network's log-odds, ±; higher ones mean the same."""
 
-MAX_COMPARED = 6.0
+MAX_COMPARISON = 6.0
 """Limit on the log-odds of a comparison, ±."""
 
 RIDGE, NOISE = 2.0, 1.0
@@ -53,7 +53,7 @@ def refine_scores(
     """
     stride = photograph.shape[0] // grid_scores.shape[0]
     grid_scores = grid_scores[tuple(np.s_[: -(-side // stride)] for side in scores.shape)]  # without padding
-    kernel = np.ones((2 * REACH + 1, 2 * REACH + 1), np.uint8)
+    kernel = np.ones((2 * REACH_CELLS + 1, 2 * REACH_CELLS + 1), np.uint8)
     near = cv2.dilate((grid_scores >= threshold).view(np.uint8), kernel)
     count, parts, boxes, _ = cv2.connectedComponentsWithStats(near, connectivity=8)
     numbered = np.asarray(parts, np.int32)
@@ -98,7 +98,7 @@ def _refine(
         compared = _compare(features, inside * band, (1 - inside) * band)
         if compared is None:
             break
-        refined = network + WEIGHT * np.clip(compared, -MAX_COMPARED, MAX_COMPARED)
+        refined = network + COMPARISON_WEIGHT * np.clip(compared, -MAX_COMPARISON, MAX_COMPARISON)
     return to_scores(refined + limit)
 
 

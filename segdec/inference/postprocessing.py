@@ -129,9 +129,9 @@ def interpret(
     if score >= limit and MIN_MASK_THRESHOLD <= highest < mask_threshold:
         mask_threshold = max(highest / 2, MIN_MASK_THRESHOLD)
     elif can_change and highest > mask_threshold:
-        mask_threshold = _raised(mask_threshold, highest, config.thresholds.mask_share)
+        mask_threshold = _raise_threshold(mask_threshold, highest, config.thresholds.mask_share)
     if photograph is not None and config.thresholds.refine_mask and can_change and highest >= mask_threshold:
-        mask_scores = _refined(mask_scores, grid_scores, photograph, mask_threshold, config)
+        mask_scores = _refine_scores(mask_scores, grid_scores, photograph, mask_threshold, config)
     mask = np.where(mask_scores >= mask_threshold, np.uint8(255), np.uint8(0))
     if area is not None:
         mask &= area  # even if the mask threshold is 0
@@ -178,7 +178,7 @@ def _mask_scores(
     return *max_class_scores(mask_logits, sigmoid), *restored
 
 
-def _raised(threshold: float, highest: float, share: float) -> float:
+def _raise_threshold(threshold: float, highest: float, share: float) -> float:
     """Moves a mask threshold by a `share` of the way to the `highest` mask score, in log-odds."""
     if not share:
         return threshold
@@ -187,7 +187,7 @@ def _raised(threshold: float, highest: float, share: float) -> float:
     return float(np.clip(raised, threshold, highest))
 
 
-def _refined(
+def _refine_scores(
     mask_scores: NDArray[np.float32],
     grid_scores: NDArray[np.float32],
     photograph: NDArray[np.uint8],

@@ -43,7 +43,7 @@ class Examples:
     def fold(self, index):
         return 1 if index < 2 else 2
 
-    def unchanged(self, index):
+    def load_unaugmented(self, index):
         random = np.random.default_rng(index)
         features = {
             f"joined_{stride}": random.normal(size=(SIDE // (stride // 8 or 1),) * 2 + (2,)).astype(
@@ -75,8 +75,8 @@ def test_a_head_without_a_defect_that_counts_has_a_map_of_zero(labels, weights):
     """The second fold has no defect, or all of it is ignored; `weights` are those of the folds."""
 
     class Counted(Examples):
-        def unchanged(self, index):
-            arrays = super().unchanged(index)
+        def load_unaugmented(self, index):
+            arrays = super().load_unaugmented(index)
             return {**arrays, "weight": arrays["weight"] * weights[self.fold(index) - 1]}
 
     examples = Counted()
@@ -102,9 +102,9 @@ def test_a_bounded_number_of_examples_is_read(monkeypatch):
     read = []
 
     class Recorded(Examples):
-        def unchanged(self, index):
+        def load_unaugmented(self, index):
             read.append(index)
-            return super().unchanged(index)
+            return super().load_unaugmented(index)
 
     monkeypatch.setattr("training.linear_mask.MAX_EXAMPLES", 1)
     network = {"preset": "mobilenet", "heads": 3, "memory": 9}

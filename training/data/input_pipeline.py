@@ -97,17 +97,17 @@ class InputPipeline:
             return
 
         def store(index: int) -> None:
-            self._unaugmented(index, 0)
+            self._unaugmented_arrays(index, 0)
 
         examples = range(len(self._source))
         stored = self._pool.map(store, examples, 2 * self._pool.threads)
         with closing(stored):
             yield from progress_bar(stored, total=len(examples), desc="encoding", unit="image", leave=False)
 
-    def unchanged(self, index: int) -> Arrays:
+    def load_unaugmented(self, index: int) -> Arrays:
         """Returns an example as in a batch, but without augmentation."""
         row = _Row(0, 0, index, UNCHANGED)
-        return self._load(row, lambda row: self._unaugmented(row.index, 0))
+        return self._load(row, lambda row: self._unaugmented_arrays(row.index, 0))
 
     def batches(
         self, stage_index: int, first_step: int, steps: int, shard: InputShard = WHOLE_BATCH
@@ -258,7 +258,7 @@ class InputPipeline:
             return self._features.compute(self._augmented(row))
         drawn, changes = draw_parameters(self._random(row)), self._config.augmentation
         turns = drawn_rotation(drawn, changes, self._shape)
-        stored = self._unaugmented(row.index, turns)
+        stored = self._unaugmented_arrays(row.index, turns)
         axes = flipped_axes(drawn, changes)
         arrays = {name: np.flip(array, axes) for name, array in stored.items()}
         if row.donor == UNCHANGED or (mask := self._noise_mask(row, arrays)) is None:
@@ -266,7 +266,7 @@ class InputPipeline:
         features = {name: arrays[name] for name in self._features.shapes}
         return {**arrays, **add_noise(features, mask, self._random(row, _NOISE)), "mask": mask}
 
-    def _unaugmented(self, index: int, turns: int) -> Arrays:
+    def _unaugmented_arrays(self, index: int, turns: int) -> Arrays:
         """Image or features of an example, rotated by right angles, with the maps of `_augmented`."""
         if self._features is None:
             return self._rotated_example(index, turns)
