@@ -188,23 +188,33 @@ class Predictor:
             ConfigError: If `threshold` is not in 0…1.
             ValueError: If an array is not a photograph or `batch_size` is below 1.
         """
+        inferred = self.infer_each(images, batch_size=batch_size)
+        return [
+            self.interpret(logits, row, image.shape[:2], unlike=False, threshold=threshold)
+            for image, (logits, row) in zip(images, inferred, strict=True)
+        ]
+
+    def infer_each(
+        self, images: Sequence[NDArray[np.uint8]], *, batch_size: int = 8
+    ) -> list[tuple[Logits, int]]:
+        """Prepares photographs and runs the network on them; those of the same prepared size share batches.
+
+        Returns for each of `images`, in order, the logits of its batch and its row there, for `interpret`.
+        For the arguments and errors see `predict`.
+        """
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size}. Expected at least 1.")
         prepared = [self.prepare(image) for image in images]
         by_shape: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
         for index, image in enumerate(prepared):
             by_shape[image.shape].append(index)
-        answers: dict[int, Prediction] = {}
+        inferred: dict[int, tuple[Logits, int]] = {}
         for group in by_shape.values():
             for start in range(0, len(group), batch_size):
                 indices = group[start : start + batch_size]
                 logits = self.infer(np.stack([prepared[index] for index in indices]))
-                for row, index in enumerate(indices):
-                    height, width = images[index].shape[:2]
-                    answers[index] = self.interpret(
-                        logits, row, (height, width), unlike=False, threshold=threshold
-                    )
-        return [answers[index] for index in range(len(images))]
+                inferred |= {index: (logits, row) for row, index in enumerate(indices)}
+        return [inferred[index] for index in range(len(images))]
 
     def predict_many(
         self,

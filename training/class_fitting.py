@@ -51,7 +51,7 @@ def fit_classes(network: SegDecNet, examples: ExampleSource, encode: Encode) -> 
     layer.use_decision()
     defective = [index for index, label in enumerate(examples.labels) if label != 0]
     outputs = fold_outputs(network, examples, encode, defective, _select)
-    # Features are large: those of one example at a time are in memory.
+    # Features are large: those of a few examples at a time are in memory.
     found = [
         (index, pool_features(each[DEFECT_WEIGHTS], each), each[CLASS_LOGITS][1:].argmax())
         for index, each in outputs

@@ -4,12 +4,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from segdec.network.network import SegDecNet
 from training.data.array_cache import Arrays
 from training.data.example_source import ExampleSource
+from training.data.feature_cache import FEATURE_DTYPE
 from training.surface_patches import Encode
+
+BATCH = 8
+"""Examples whose features are in memory together."""
 
 
 def fold_outputs(
@@ -27,10 +32,13 @@ def fold_outputs(
     for fold in range(network.config.folds):
         model = network.without_fold(fold, encoded=True)
         part = keras.Model(model.input, select(model))
-        call = tf.function(lambda inputs, part=part: part(inputs, training=False))
-        for index in indices:
-            if examples.fold(index) != fold + 1:
-                continue
-            features = encode(examples[index].image)
-            outputs = call({name: tf.constant(features[name][None], tf.float32) for name in model.input})
-            yield index, {**features, **{name: one[0].numpy() for name, one in outputs.items()}}
+        signature = {name: tf.TensorSpec(one.shape, FEATURE_DTYPE) for name, one in model.input.items()}
+        call = tf.function(
+            lambda inputs, part=part: part(inputs, training=False), input_signature=[signature]
+        )
+        own = [index for index in indices if examples.fold(index) == fold + 1]
+        for batch in (own[start : start + BATCH] for start in range(0, len(own), BATCH)):
+            features = [encode(examples[index].image) for index in batch]
+            outputs = call({name: np.stack([each[name] for each in features]) for name in signature})
+            for row, (index, each) in enumerate(zip(batch, features, strict=True)):
+                yield index, {**each, **{name: one[row].numpy() for name, one in outputs.items()}}

@@ -294,11 +294,23 @@ class Trainer:
                 meter.set_total(self.control.expected_steps)
 
     def _encode(self) -> None:
-        """Encodes the examples before a stage with a time limit, which then is the time of its steps."""
+        """Encodes the examples before a stage with a time limit, which then is the time of its steps.
+
+        All are encoded if parts that are fitted after the steps need them anyway.
+        """
         with self.durations.measure("encoding"):
-            for _ in self.pipeline.encode() if self.control.may_encode else ():
-                if self._stop_requested or not self.control.may_encode:
+            for _ in self.pipeline.encode() if self._may_encode else ():
+                if self._stop_requested or not self._may_encode:
                     break
+
+    @property
+    def _may_encode(self) -> bool:
+        return self.control.may_encode or (self.control.saves_time and self._has_fitted_parts)
+
+    @property
+    def _has_fitted_parts(self) -> bool:
+        """Whether a memory, or classes of defects, are fitted to the features of all examples."""
+        return self.config.network.memory > 0 or self.config.network.pools_classes
 
     def _fit_linear_masks(self, index: int, first: int) -> LinearMasks | None:
         """Fits the linear part of the masks, in the chief for all processes, and sets it.
@@ -405,7 +417,7 @@ class Trainer:
 
     def _save_result(self, log: RunLog) -> None:
         self.state.copy_best_to_validated()
-        if self.config.network.memory or self.config.network.pools_classes:
+        if self._has_fitted_parts:
             with self.durations.measure("memory"):
                 self._add_fitted_parts()
         self.validator.store_logits(self._cache)
@@ -437,9 +449,8 @@ class Trainer:
         if network.folds == 1 or network.memory or network.pools_classes or measured is None:  # other weights
             measured = self.validator.measure_real()
         chosen = choose_thresholds(model, measured, config.threshold, balanced=config.balanced)
-        model = choose_mask_refinement(
-            chosen.model, self.validator.parts_with(chosen.model), self.validator.read
-        )
+        parts, read, pool = self.validator.parts_with(chosen.model), self.validator.read, self.validator.pool
+        model = choose_mask_refinement(chosen.model, parts, read, pool)
         warnings = [] if self.dry_run else [*chosen.notes]
         if not self._has_trained_decision():
             warnings.append(UNTRAINED_DECISION)

@@ -16,6 +16,7 @@ pytest.importorskip("tensorflow")
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.network.score_combination import UNUSUAL_LOG_ODDS
 from segdec.predictor import Predictor
+from training.data.feature_cache import FeatureCache
 from training.data.fold_engine import FoldEngine
 from training.data.run_data import item_reader
 from training.metrics.evaluation import evaluate
@@ -159,7 +160,8 @@ def test_every_photograph_is_scored_by_the_head_that_was_trained_without_it(head
 
 
 def test_a_training_that_saves_time_omits_the_last_validation(load_heads, tmp_path, monkeypatch):
-    """With a memory, the thresholds come from later scores."""
+    """With a memory, the thresholds come from later scores, which need the features of all examples."""
+    computed, before_the_steps = [], []
 
     class SavingControl(ScheduleControl):
         saves_time = True
@@ -168,9 +170,12 @@ def test_a_training_that_saves_time_omits_the_last_validation(load_heads, tmp_pa
         raise AssertionError("validated")
 
     config = load_heads(tmp_path, "--validate-every", "1000", *JOINT_ALONE)
-    trainer = Trainer(config, control=SavingControl())
+    trainer, compute = Trainer(config, control=SavingControl()), FeatureCache.compute
+    monkeypatch.setattr(FeatureCache, "compute", lambda *own: computed.append(own) or compute(*own))
+    monkeypatch.setattr(trainer, "_fit_linear_masks", lambda *_: before_the_steps.append(len(computed)))
     monkeypatch.setattr(trainer.validator, "measure", fail)
     run = trainer.run()
+    assert before_the_steps == [len(run.items("train"))]
     assert trainer.state.best.numpy()[0] == 3  # the last step
     assert len(run.result().scored.labels) == len(run.items("train"))
     monkeypatch.setattr(FoldEngine, "infer", lambda *_: pytest.fail("computed again"))

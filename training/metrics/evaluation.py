@@ -1,6 +1,6 @@
 """Evaluation of a model on a split: one result per image, and the metrics of all."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from datasets.sample import DataSetItem, Sample, labels_of
+from segdec.engines import Logits
 from segdec.errors import DatasetError
 from segdec.inference.postprocessing import Prediction
 from segdec.predictor import Predictor
@@ -26,6 +27,9 @@ from training.metrics.regions import Overlap, false_region_classes, measure_clas
 
 Parts = Sequence[tuple[Predictor, Sequence[DataSetItem]]]
 """Items, each with the predictor that scores it: with folds, one that was not trained on it."""
+
+_InferredRow = tuple[DataSetItem, Sample, tuple[Logits, int]]
+"""An item, its sample, the logits of its batch and its row there."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,8 @@ def evaluate(
     """Evaluates models of one configuration, each on its items, with its thresholds.
 
     Without items all metrics are None or 0. At most `batch_size` images and masks are in memory at a time;
-    with a pool, which reads two batches ahead, three times as many. 0 `resamples` give no intervals.
+    with a pool, which reads two batches ahead and interprets the logits of one, four times as many. 0
+    `resamples` give no intervals.
 
     Raises:
         DatasetError: If an item has a class that the model does not have.
@@ -93,10 +98,10 @@ def evaluate(
     count = sum(len(items) for _, items in parts)
     with progress_bar(total=count, desc="evaluate", unit="image", shown=progress) as bar:
         for predictor, items in parts:
-            for item, sample, prediction in _predict(predictor, items, read, batch_size, pool):
-                results.append(_compare(item, sample, prediction, config.classes))
+            for result, mask_scores, sample in _compare_all(predictor, items, read, batch_size, pool):
+                results.append(result)
                 if is_known(sample):
-                    histogram.add(prediction.mask_scores, sample.mask, sample.ignored)
+                    histogram.add(mask_scores, sample.mask, sample.ignored)
                 bar.update()
     metrics = compute_metrics(
         results,
@@ -109,20 +114,39 @@ def evaluate(
     return Evaluation(config.classes, tuple(results), metrics, histogram, config.calibration.defect_rate)
 
 
-def _predict(
+def _compare_all(
     predictor: Predictor,
     items: Sequence[DataSetItem],
     read: Callable[[DataSetItem], Sample],
     batch_size: int,
     pool: ReadingPool | None,
-) -> Iterator[tuple[DataSetItem, Sample, Prediction]]:
+) -> Iterator[tuple[PhotographResult, NDArray[np.float32], Sample]]:
+    """Yields the result, the mask scores and the sample of each item; the pool interprets the logits."""
+
+    def compare(row: _InferredRow) -> tuple[PhotographResult, NDArray[np.float32], Sample]:
+        item, sample, (logits, place) = row
+        prediction = predictor.interpret(logits, place, sample.image.shape[:2], unlike=False)
+        return _compare(item, sample, prediction, predictor.config.classes), prediction.mask_scores, sample
+
+    rows = _infer(predictor, items, read, batch_size, pool)
+    with closing(rows):
+        yield from map(compare, rows) if pool is None else pool.map(compare, rows, batch_size)
+
+
+def _infer(
+    predictor: Predictor,
+    items: Sequence[DataSetItem],
+    read: Callable[[DataSetItem], Sample],
+    batch_size: int,
+    pool: ReadingPool | None,
+) -> Generator[_InferredRow, None, None]:
     samples = (read(item) for item in items) if pool is None else pool.map(read, items, 2 * batch_size)
     with closing(samples):
         for start in range(0, len(items), batch_size):
             batch = items[start : start + batch_size]
             own = list(islice(samples, len(batch)))
-            predictions = predictor.predict([sample.image for sample in own], batch_size=batch_size)
-            yield from zip(batch, own, predictions, strict=True)
+            inferred = predictor.infer_each([sample.image for sample in own], batch_size=batch_size)
+            yield from zip(batch, own, inferred, strict=True)
 
 
 def check_classes(items: Sequence[DataSetItem], classes: tuple[str, ...]) -> None:

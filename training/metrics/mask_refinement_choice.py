@@ -1,6 +1,7 @@
 """Chooses whether a model raises its mask threshold for each photograph and refines its masks."""
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from itertools import product
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from datasets.sample import DataSetItem, Sample
 from segdec.config import ModelConfig
 from segdec.predictor import Predictor
+from training.data.reading_pool import ReadingPool
 from training.metrics.evaluation import Parts, is_known, known_part
 from training.metrics.pixel_counts import PixelCounts, count_pixels
 
@@ -25,12 +27,13 @@ MAX_PIXELS = 100_000_000
 
 
 def choose_mask_refinement(
-    model: ModelConfig, parts: Parts, read: Callable[[DataSetItem], Sample]
+    model: ModelConfig, parts: Parts, read: Callable[[DataSetItem], Sample], pool: ReadingPool
 ) -> ModelConfig:
     """Returns the model with `mask_share` and `refine_mask` of the highest pooled IoU.
 
     It is measured on defective photographs with masks that the model's thresholds do not call good, each
-    predicted by the predictor of its part. A model with a mask for each class of defects uses neither.
+    predicted by the predictor of its part, in a thread of the pool. A model with a mask for each class of
+    defects uses neither.
     """
     if model.network.mask_channels > 1:
         return model
@@ -44,15 +47,22 @@ def choose_mask_refinement(
     candidates = [
         model.with_mask_refinement(share, refine=refine) for refine, share in product((False, True), SHARES)
     ]
-    totals, pixels = [PixelCounts()] * len(candidates), 0
-    for predictor, item in (defective[index] for index in chosen):
+
+    def count(index: int) -> tuple[list[PixelCounts], int]:
+        predictor, item = defective[index]
         sample = read(item)
-        if is_known(sample):
-            counts = _count(predictor, sample, candidates)
-            totals = [total + count for total, count in zip(totals, counts, strict=True)]
-        pixels += sample.image.shape[0] * sample.image.shape[1]
-        if pixels >= MAX_PIXELS:
-            break
+        height, width = sample.image.shape[:2]
+        counts = _count(predictor, sample, candidates) if is_known(sample) else []
+        return counts, height * width
+
+    totals, pixels = [PixelCounts()] * len(candidates), 0
+    counted = pool.map(count, chosen.tolist(), pool.threads)
+    with closing(counted):
+        for counts, size in counted:
+            totals = [total + one for total, one in zip(totals, counts, strict=True)] if counts else totals
+            pixels += size
+            if pixels >= MAX_PIXELS:
+                break
     rated = [total.iou for total in totals]
     if not any(rated):
         return model.with_mask_refinement(UNMEASURED_SHARE, refine=True) if model.network.memory else model

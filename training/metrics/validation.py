@@ -103,7 +103,7 @@ class Validator:
         self.images = synthetic or ValidationImages(items, read)
         self.has_synthetic = synthetic is not None
         self._batch_size = batch_size
-        self._pool = pool
+        self.pool = pool
 
     def parts_with(self, model: ModelConfig) -> Parts:
         """Returns the real validation images with their predictors, for the thresholds of `model`."""
@@ -129,7 +129,7 @@ class Validator:
             for predictor, items in parts
         ]
         evaluation = evaluate(
-            parts, read, batch_size=self._batch_size, progress=False, resamples=0, pool=self._pool
+            parts, read, batch_size=self._batch_size, progress=False, resamples=0, pool=self.pool
         )
         scores = np.array([result.score for result in evaluation.results], np.float64)
         return Validation(collect_scored(evaluation.results), scores, evaluation.mask_scores)

@@ -42,6 +42,9 @@ MIN_PICTURE_PX = 160
 NO_POINTS = OperatingPointTable()
 
 CORRECT_SHOWN = 6
+MAX_REVIEWS_SHOWN = 60
+"""Photographs for review with pictures, evenly chosen: after few steps most photographs are for review."""
+
 NEAR_SHOWN = 4
 """Near misses on each side of the threshold."""
 
@@ -113,9 +116,10 @@ def _picture(evaluation: Evaluation, show: ReadAndPredict) -> dict[str, Any]:
     near = choose_near_threshold(evaluation.results)
     chosen = {result.name for result in near}
     correct = _choose_correct([result for result in evaluation.results if result.name not in chosen])
-    pictured = len(errors) + len(reviews)
+    shown_reviews = pick_evenly(reviews, MAX_REVIEWS_SHOWN)
+    pictured = len(errors) + len(shown_reviews)
     side = next((side for most, side in PICTURE_PX.items() if pictured <= most), MIN_PICTURE_PX)
-    shown = {"error_cards": errors, "review_cards": reviews, "near_cards": near, "correct_cards": correct}
+    shown = {"error_cards": errors, "review_cards": shown_reviews, "near_cards": near, "correct_cards": correct}
     cards = {kind: [draw_card(each, *show(each.name), side) for each in own] for kind, own in shown.items()}
     places = {result.name: place for place, result in enumerate(evaluation.results)}
     return {**cards, "errors": errors, "places": places}

@@ -77,13 +77,13 @@ def test_no_more_than_a_batch_is_read_ahead(make_predictor, mixed):
     predictor = make_predictor("defect")
     items, read = mixed
     seen, most = [], []
-    predict = predictor.predict
+    infer_each = predictor.infer_each
 
-    def count_before_predicting(images, **options):
+    def count_before_inferring(images, **options):
         most.append(len(seen) - sum(most))
-        return predict(images, **options)
+        return infer_each(images, **options)
 
-    predictor.predict = count_before_predicting
+    predictor.infer_each = count_before_inferring
     evaluate([(predictor, items)], lambda each: seen.append(each) or read(each), batch_size=2, progress=False)
     assert most == [2, 2, 1]
     assert predictor.engine.largest_batch == 2
@@ -102,6 +102,20 @@ def test_a_pool_reads_several_at_a_time_and_changes_nothing(predictor, make_samp
     together = evaluate([(predictor, items)], read_shard_files, batch_size=3, progress=False, pool=pool)
     assert together.results == alone.results
     assert together.metrics == alone.metrics
+
+
+def test_a_pool_interprets_several_at_a_time(make_predictor, make_samples):
+    items, read = make_samples(*((f"good/{i}", 0, 40 + 20 * i, False) for i in range(4)))
+    predictor, meeting = make_predictor("defect"), threading.Barrier(2, timeout=60.0)
+    interpret = predictor.interpret
+
+    def interpret_together(*arguments, **options):
+        meeting.wait()
+        return interpret(*arguments, **options)
+
+    predictor.interpret = interpret_together
+    together = evaluate([(predictor, items)], read, batch_size=2, progress=False, pool=ReadingPool(2))
+    assert [result.name for result in together.results] == [item.name for item in items]
 
 
 def test_several_classes_count_a_wrong_class_apart_from_a_miss(make_predictor, make_samples):

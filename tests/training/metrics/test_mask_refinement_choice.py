@@ -1,5 +1,7 @@
 """Choice of the mask threshold's share and of refinement, with an engine that marks cells."""
 
+import threading
+
 import cv2
 import numpy as np
 import pytest
@@ -47,7 +49,7 @@ def read_line(item, drawn=LINE):
 
 
 def chosen(parts, read, model=MODEL):
-    limits = choose_mask_refinement(model, parts, read).thresholds
+    limits = choose_mask_refinement(model, parts, read, ReadingPool(1)).thresholds
     return limits.mask_share, limits.refine_mask
 
 
@@ -96,7 +98,18 @@ def test_few_photographs_of_all_parts_are_read(monkeypatch, max_pixels, expected
     monkeypatch.setattr(mask_refinement_choice, "MAX_PIXELS", max_pixels)
     read = []
     parts = [(Predictor(CellEngine(-5.0), MODEL), items(count=125)) for _ in range(2)]
-    choose_mask_refinement(MODEL, parts, lambda item: read.append(item) or read_line(item))
+    choose_mask_refinement(MODEL, parts, lambda item: read.append(item) or read_line(item), ReadingPool(1))
     assert len(read) == expected
     for _, own in parts:
         assert {id(item) for item in own} & {id(item) for item in read}
+
+
+def test_photographs_are_compared_in_parallel():
+    meeting = threading.Barrier(2, timeout=60.0)
+
+    def read_together(item):
+        meeting.wait()
+        return read_line(item)
+
+    parts = [(Predictor(CellEngine(), MODEL), items(count=4))]
+    assert choose_mask_refinement(MODEL, parts, read_together, ReadingPool(2)).thresholds.refine_mask

@@ -12,6 +12,7 @@ from segdec.config import Thresholds
 from training.metrics.evaluation import Evaluation, evaluate
 from training.metrics.metrics import compute_metrics
 from training.metrics.pixel_histogram import PixelHistogram
+from training.reporting import report
 from training.reporting.gallery import read_and_predict, shrink_mask
 from training.reporting.operating_points import OfferedPoint, OperatingPointTable
 from training.reporting.report import choose_near_threshold, write_report
@@ -233,6 +234,16 @@ def test_photographs_for_review_have_a_section_of_their_own(predictor, make_samp
     }
     assert embedded(page)["review"] == 0.1
     assert [row[2] for row in embedded(page)["rows"]] == [0, 0, 1, 0, 0]
+
+
+def test_of_many_photographs_for_review_a_few_are_shown(monkeypatch, predictor, make_samples, write_page):
+    monkeypatch.setattr(report, "MAX_REVIEWS_SHOWN", 3)
+    limits = Thresholds(score=0.9, mask=0.5, review=0.1)
+    config = predictor.config.model_copy(update={"thresholds": limits})
+    samples = make_samples(*((f"good/{number}", 0, 110 + 5 * number, False) for number in range(6)))
+    page = write_page(type(predictor)(predictor.engine, config), samples)
+    assert re.findall(r'id="review-\d+" data-row="(\d)"', page) == ["5", "3", "0"]
+    assert "6 at the model's own thresholds" in page and "; 3 of them are shown, evenly chosen." in page
 
 
 # === Calibration ===
