@@ -100,7 +100,9 @@ def _choose(folder: RunFolder, settings: ThresholdConfig, folds: int, by: Sequen
     ]
     chosen = choose_thresholds(result.model, validation, settings, others, balanced=experiment.balanced)
     parts = folder.parts(experiment.validation_split)
-    model = choose_mask_refinement(chosen.model, parts, item_reader(experiment), ReadingPool(experiment.data.decode_threads))
+    model = choose_mask_refinement(
+        chosen.model, parts, item_reader(experiment), ReadingPool(experiment.data.decode_threads)
+    )
     kept = [warning for warning in result.warnings if warning == UNTRAINED_DECISION]
     _save(folder, settings, replace(chosen, model=model, notes=(*chosen.notes, *kept)))
     return chosen

@@ -17,6 +17,7 @@ from segdec.artifact import Manifest, OperatingPoints, Parent, read_manifest
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ArtifactError, SegdecError
 from segdec.export.model_export import NO_PHOTOGRAPHS, ModelCard, ValidationPhotographs, export_model
+from segdec.network.network import SegDecNet
 from segdec.predictor import Predictor
 from training.data.subsets import pick_evenly
 from training.metrics.operating_points import find_outcome_curve
@@ -63,15 +64,19 @@ class ExportOptions:
 DEFAULTS = ExportOptions()
 
 
-def export_run(path: Path, out: Path, options: ExportOptions = DEFAULTS) -> Manifest:
+def export_run(
+    path: Path, out: Path, options: ExportOptions = DEFAULTS, network: SegDecNet | None = None
+) -> Manifest:
     """Writes the artifact of a finished run, with the metrics of its last evaluation, to the folder `out`.
-    Raises a `SegdecError` if the run has not finished, the artifact cannot be written, or an engine is worse.
+
+    `network` is the trained network if it is in memory; None to load it. Raises a `SegdecError` if the run
+    has not finished, the artifact cannot be written, or an engine is worse.
     """
     folder = RunFolder.finished(path)
     result = folder.result()
     split, metrics = _metrics(folder, result.validation)
     name = options.name or folder.experiment().name
-    network = folder.network()
+    network = network or folder.network()
     return export_model(
         network,
         out,

@@ -67,15 +67,18 @@ def test_predictions_of_the_exported_model_equal_the_evaluation(finished_run, to
         assert prediction.score == pytest.approx(result.score, abs=1e-5)
 
 
-def test_a_run_of_an_earlier_version_is_exported_with_limits(finished_run, tmp_path):
+def test_a_run_of_an_earlier_version_is_exported_with_limits(finished_run, tmp_path, monkeypatch):
+    """Its network is in memory and is not loaded again."""
     folder = RunFolder.finished(finished_run)
-    before = folder.result()
+    before, network = folder.result(), folder.network()
+    monkeypatch.setattr(RunFolder, "network", lambda _: pytest.fail("was loaded"))
     assert before.training_photographs is not None
     stored = json.loads((finished_run / "result.json").read_text())
     stored["training_photographs"] |= {"limits": {"false_alarm_rate": 0.001}, "refused": None, "warned": None}
     (finished_run / "result.json").write_text(json.dumps(stored))
     assert folder.result().training_photographs.limits is None
-    manifest = export_run(finished_run, tmp_path / "model", ExportOptions(with_sample=False, measure=False))
+    options = ExportOptions(with_sample=False, measure=False)
+    manifest = export_run(finished_run, tmp_path / "model", options, network)
     assert manifest.training_photographs == before.training_photographs
     folder.save_thresholds(folder.experiment(), before)
 

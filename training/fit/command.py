@@ -303,7 +303,8 @@ def _evaluate_and_export(
         print_lines(evaluated.text)
         overwrite = options.overwrite or options.resume
         with trainer.durations.measure("export"):
-            export_run(run, out, ExportOptions(version=options.version, overwrite=overwrite))
+            exported = ExportOptions(version=options.version, overwrite=overwrite)
+            export_run(run, out, exported, trainer.validated)
     return evaluated.rating
 
 

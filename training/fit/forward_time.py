@@ -25,7 +25,7 @@ FORWARD_ROUNDS, MAX_FORWARD_S = 7, 1.0
 def measure_forward(
     config: ExperimentConfig, classes: tuple[str, ...], size: tuple[int, int], clock: Clock
 ) -> float:
-    """Returns the median duration of predicting a photograph of this height and width with random weights, s."""
+    """Returns the median duration of predicting a photograph of this size [h, w] with random weights, s."""
     model = build_model_config(config, classes)
     predictor = Predictor(NetworkEngine(build_network(model.network)), model)
     black = np.zeros((*size, model.network.input_channels), np.uint8)

@@ -34,7 +34,7 @@ DRAWING_COST = 16
 RESERVED_S = 15.0
 """Duration of evaluation and export without their photographs, s."""
 
-BUILDING_S = 8.0
+BUILDING_S = 5.0
 """Duration of building a memory of good surface from cached features, s."""
 
 MEMORY_TIME_TOLERANCE = 0.25

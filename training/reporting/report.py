@@ -119,7 +119,12 @@ def _picture(evaluation: Evaluation, show: ReadAndPredict) -> dict[str, Any]:
     shown_reviews = pick_evenly(reviews, MAX_REVIEWS_SHOWN)
     pictured = len(errors) + len(shown_reviews)
     side = next((side for most, side in PICTURE_PX.items() if pictured <= most), MIN_PICTURE_PX)
-    shown = {"error_cards": errors, "review_cards": shown_reviews, "near_cards": near, "correct_cards": correct}
+    shown = {
+        "error_cards": errors,
+        "review_cards": shown_reviews,
+        "near_cards": near,
+        "correct_cards": correct,
+    }
     cards = {kind: [draw_card(each, *show(each.name), side) for each in own] for kind, own in shown.items()}
     places = {result.name: place for place, result in enumerate(evaluation.results)}
     return {**cards, "errors": errors, "places": places}
