@@ -32,6 +32,9 @@ ENOUGH_STEPS = 300
 ENOUGH_DEFECTS = 20
 """Defective training photographs, and tested ones, from which more of them are not the first advice."""
 
+ENOUGH_AUROC = 0.98
+"""AUROC from which more defective photographs hardly raised it in the measurements of docs/evaluation.md."""
+
 NO_CAUSE = (
     "Check the labels of the errors in the report, and all labels, for example on a contact sheet (command "
     "line: python -m datasets inspect); if they are right, train longer."
@@ -93,9 +96,10 @@ def rate(evaluation: Evaluation, training: TrainingFacts) -> Rating:
         level, reasons = ("weak" if doubts else "usable"), doubts
     area = metrics.intervals.get("auroc")
     separates = level == "useless" and training.decision_trained and area is not None and area.low > 0.5
-    advice = (
-        () if level == "usable" else tuple(_advise(metrics, training, separates=separates)) or (NO_CAUSE,)
-    )
+    advice: tuple[str, ...] = ()
+    if level != "usable":
+        advice = tuple(_advise(metrics, training, separates=separates)) or (NO_CAUSE,)
+        advice = (*advice, *_advise_further_defects(evaluation, training))
     places = {"out-of-fold" if split.startswith("fold_") else split for split in splits - {""}}
     measured = _describe(metrics, "/".join(sorted(places)) or "evaluated")
     return Rating(level, " ".join([measured, *reasons]), advice, separates)
@@ -281,3 +285,42 @@ def _advise(metrics: Metrics, training: TrainingFacts, *, separates: bool) -> It
     if fewer < ENOUGH_DEFECTS:
         number = count_of(fewer, f"{kind} photograph")
         yield f"It was tested with {number}: test with at least {ENOUGH_DEFECTS}."
+
+
+def _advise_further_defects(evaluation: Evaluation, training: TrainingFacts) -> Iterator[str]:
+    """Whether more defective photographs may help although there are many, and which class is found least."""
+    if training.is_short or not training.decision_trained or training.defective < ENOUGH_DEFECTS:
+        return
+    area = evaluation.metrics.auroc
+    if area is not None and area < ENOUGH_AUROC:
+        yield (
+            f"The scores of good and defective photographs overlap (AUROC {format_figure(area)}): more "
+            "defective photographs may help."
+        )
+    yield from _describe_worst_class(evaluation.results)
+
+
+def _describe_worst_class(results: Sequence[PhotographResult]) -> Iterator[str]:
+    """The class with the largest share of parts that are missed or for review, unless this may be chance.
+
+    Fisher's exact test compares it with the others; its level is divided by the number of classes.
+    """
+    from scipy.stats import fisher_exact  # takes a second to import
+
+    parts: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
+    for result in results:
+        if result.truth:
+            parts[result.true_label, result.group].append(result.detected)
+    counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])  # of parts not found, and found
+    for (name, _), detected in parts.items():
+        counts[name][2 * sum(detected) > len(detected)] += 1
+    if len(counts) < 2:
+        return
+    worst = max(counts, key=lambda name: counts[name][0] / sum(counts[name]))
+    others = [sum(column) for column in zip(*(counts[name] for name in counts if name != worst), strict=True)]
+    p_value = fisher_exact([counts[worst], others], alternative="greater").pvalue
+    if p_value <= (1 - LEVEL) / len(counts):
+        yield (
+            f"Of the parts of class '{worst}' {counts[worst][0]} of {sum(counts[worst])} are missed or for "
+            "review, a larger share than of the others."
+        )

@@ -81,6 +81,7 @@ CASES = [
     (photographs(40, 0, 2, reviews=38), TRAINED),
     ([*photographs(38, 0, 40), *spots(2, "good")], TRAINED),
     ([*photographs(38, 0, 40), *spots(2, "dent")], TRAINED),
+    ([*photographs(38, 0, 40), *spots(6, "good")], TRAINED),  # not by chance
     ([*photographs(38, 0, 40), *spots(1, "dent"), *photographs(1, split="val")], TRAINED),
 ]
 """Results and trainings that together have every sentence of a rating."""

@@ -147,3 +147,41 @@ def test_one_weak_class_makes_a_weak_model(make_result):
     ):
         rating = rate(evaluate([*good, *spots], CLASSES), TRAINED)
         assert rating.level == "weak" and word in rating.reason and "'spot'" in rating.advice[0]
+
+
+@pytest.mark.parametrize(
+    ("counts", "training", "advised"),
+    [
+        ((35, 5, 40, 0), TRAINED, True),  # AUROC 0.94: the missed ones have the score of good ones
+        ((39, 1, 32, 0), TRAINED, False),  # 0.985
+        ((35, 5, 40, 0), TrainingFacts(299, 60, 0), False),  # more steps come first
+        ((35, 5, 40, 0), TrainingFacts(2000, 19, 0), False),  # other advice says how many are needed
+        ((35, 5, 40, 0), TrainingFacts(2000, 60, 0, decision_trained=False), False),
+    ],
+)
+def test_more_defects_may_help_a_trained_model_whose_scores_overlap(rated, counts, training, advised):
+    rating = rated(*counts, training, reviews=(0, 40 - counts[2]))
+    assert rating.level != "usable"
+    assert any("more defective photographs may help" in one for one in rating.advice) == advised, rating
+
+
+def test_a_class_is_named_if_its_share_of_errors_is_not_by_chance(make_result):
+    def advice(missed, reviews, found, parts=99):
+        classes = {
+            0: [0.1] * 40,
+            1: [0.9] * 35 + [0.1] * 5,
+            2: [0.1] * missed + [0.4] * reviews + [0.9] * found,
+        }
+        results = []
+        for truth, scores in classes.items():
+            for n, score in enumerate(scores):
+                made = make_result(f"{n}", min(truth, 1), score, review=0.3, group=f"{truth}/{n % parts}")
+                results.append(replace(made, truth=truth, true_label=CLASSES[truth]))
+        return rate(evaluate(results, CLASSES), TRAINED).advice
+
+    sentence = (
+        "Of the parts of class 'spot' 6 of 10 are missed or for review, a larger share than of the others."
+    )
+    assert sentence in advice(3, 3, 4)  # p = 0.004: of the class 'scratch' it is 5 of 40
+    for same in (advice(2, 2, 6), advice(3, 3, 4, parts=2)):  # p = 0.07; a part counts once
+        assert not any("class 'spot'" in each for each in same)
