@@ -9,14 +9,7 @@ from numpy.typing import NDArray
 
 from segdec.errors import DatasetError
 from segdec.network.network import SegDecNet
-from segdec.network.surface_memory import (
-    DEVIATION,
-    NEAREST,
-    PATCHES,
-    POSITIONS,
-    NearestPatch,
-    distances_without_fold,
-)
+from segdec.network.surface_memory import DEVIATION, NEAREST, POSITIONS, NearestPatch, distances_without_fold
 from training.data.example_source import ExampleSource
 from training.data.subsets import pick_evenly
 from training.surface_patches import (
@@ -37,6 +30,9 @@ CANDIDATES, ROTATED_CANDIDATES = 20_000, 60_000
 
 ROTATED_PHOTOGRAPHS = 80
 """Maximum number of photographs whose rotated copies are remembered."""
+
+SAMPLED_PHOTOGRAPHS = 60
+"""Maximum number of photographs whose features determine the projection of patches."""
 
 FARTHEST_PATCHES = 256
 """Patches among which the farthest ones are chosen without comparing all of them again."""
@@ -69,14 +65,12 @@ def build_memory(
     random = np.random.default_rng([seed, SEED])
 
     # === Patches ===
-    set_projection(memory, random)
+    sampled = [index for indices in chosen for index in pick_evenly(indices, SAMPLED_PHOTOGRAPHS // folds)]
+    set_projection(memory, encode, [examples[index].image for index in sampled], random)
     describe = patch_describer(memory, encode)
     by_fold = [
         [describe(examples[index].image).astype(np.float16) for index in indices] for indices in chosen
     ]
-    center = np.mean([one.mean(axis=(0, 1), dtype=np.float32) for own in by_fold for one in own], axis=0)
-    memory.get_layer(f"{PATCHES}_8").bias.assign(-center)
-    by_fold = [[one - center.astype(np.float16) for one in own] for own in by_fold]
 
     # === Memory ===
     remembered, number = by_fold, CANDIDATES

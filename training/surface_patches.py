@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from segdec.network.surface_memory import PATCH_STRIDES, PATCHES
+from segdec.network.surface_memory import EPSILON, PATCH_STRIDES, PATCHES
 from training.data.array_cache import Arrays
 from training.data.augmentation import rotations_keeping_size
 
@@ -18,16 +18,60 @@ Encode = Callable[[Image], Arrays]
 """Returns the encoder's features by name of a prepared image, uint8 [h, w, C]."""
 
 
-def set_projection(memory: keras.Model, random: np.random.Generator) -> None:
-    """Sets the projections of a memory to orthogonal ones, which keep distances on average."""
+SAMPLED = 12_000
+"""Cells whose principal components describe all patches."""
+
+MIN_VARIANCE_SHARE, MIN_VARIANCE = 0.1, 1e-6
+"""Added to the variance of each component: a share of the mean variance, and a constant for identical cells."""
+
+
+def set_projection(
+    memory: keras.Model, encode: Encode, images: Sequence[Image], random: np.random.Generator
+) -> None:
+    """Sets the projections of a memory to the first principal components of the features of images.
+
+    Each is divided by its standard deviation, so that distances are about Mahalanobis distances. Small
+    variances are uncertain, so all are increased. The mean patch becomes 0.
+    """
     layers = [memory.get_layer(f"{PATCHES}_{stride}") for stride in PATCH_STRIDES]
-    channels = [layer.kernel.shape[0] for layer in layers]
-    # With fewer channels than numbers of a patch, the columns cannot all be orthogonal.
-    width = layers[0].width
-    normal = random.normal(size=(max(sum(channels), width), width))
-    kernel = np.linalg.qr(normal)[0][: sum(channels)] / np.sqrt(width)
-    for layer, part in zip(layers, np.split(kernel, np.cumsum(channels)[:-1]), strict=True):
-        layer.set_weights([part, np.zeros(width)])
+    sample = _sample_features(memory, encode, images, random)
+    channels, width = sample.shape[1], layers[0].width
+    variances, components = np.linalg.eigh(np.cov(sample, rowvar=False))  # ascending
+    deviations = np.sqrt(variances.clip(0) + MIN_VARIANCE_SHARE * variances.mean() + MIN_VARIANCE)
+    kernel = np.zeros((channels, width))  # with fewer channels than numbers of a patch, some remain 0
+    kernel[:, :channels] = (components / deviations)[:, ::-1][:, :width] / np.sqrt(width)
+    bias = -sample.mean(axis=0) @ kernel
+    ends = np.cumsum([layer.kernel.shape[0] for layer in layers])[:-1]
+    for layer, part in zip(layers, np.split(kernel, ends), strict=True):
+        layer.set_weights([part, bias])
+        bias = np.zeros(width)
+
+
+def _sample_features(
+    memory: keras.Model, encode: Encode, images: Sequence[Image], random: np.random.Generator
+) -> Floats:
+    """Returns features [N, C] of random cells, with the scale that the projections of a memory give them."""
+
+    @tf.function
+    def join(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        joined: list[tf.Tensor] = []
+        for stride in PATCH_STRIDES:
+            x = inputs[f"joined_{stride}"]
+            x *= tf.math.rsqrt(tf.reduce_mean(tf.square(x), -1, keepdims=True) + EPSILON)
+            if joined:
+                x = memory.get_layer(f"enlarged_{stride}")(x)
+                x = memory.get_layer(f"cut_{stride}")([x, joined[0]])
+            joined.append(x)
+        return tf.concat(joined, -1)
+
+    share, drawn = max(2, SAMPLED // len(images)), []
+    for image in images:
+        features = encode(image)
+        names = (f"joined_{stride}" for stride in PATCH_STRIDES)
+        cells = join({name: tf.constant(features[name][None], tf.float32) for name in names})
+        flat = np.reshape(cells, (-1, cells.shape[-1]))
+        drawn.append(flat[random.permutation(len(flat))[:share]])
+    return np.concatenate(drawn)
 
 
 def patch_describer(memory: keras.Model, encode: Encode) -> Callable[[Image], Floats]:

@@ -74,19 +74,7 @@ def distances_without_fold(memory: keras.Model, fold: int) -> keras.Model:
     They are distances to the patches that were chosen without a fold, from 0.
     """
     patches = memory.get_layer(PATCHES).output
-    return _smoothed_distances(memory, patches, memory.get_layer(NEAREST)(patches, without=fold))
-
-
-def distances_to(memory: keras.Model, remembered: NDArray[np.float32]) -> keras.Model:
-    """Returns the model of `distances_without_fold` for other patches [N, D]."""
-    patches = memory.get_layer(PATCHES).output
-    nearest = NearestPatch(len(remembered), 0, dtype=keras.config.floatx())
-    distances = nearest(patches)
-    nearest.set_patches(remembered)
-    return _smoothed_distances(memory, patches, distances)
-
-
-def _smoothed_distances(memory: keras.Model, patches: Any, distances: Any) -> keras.Model:
+    distances = memory.get_layer(NEAREST)(patches, without=fold)
     for name in SMOOTHED:
         distances = memory.get_layer(name)(distances)
     return keras.Model(patches, distances)

@@ -1,36 +1,37 @@
 """In which orientations the parts are photographed."""
 
 from collections.abc import Sequence
+from itertools import cycle
 
-import keras
 import numpy as np
 
 from datasets.sample import DataSetItem
-from segdec.network.surface_memory import distances_to
+from segdec.network.surface_memory import MIN_DISTANCE
 from training.config import ExperimentConfig
 from training.data.array_cache import ArrayCache
+from training.data.augmentation import rotations_keeping_size
 from training.data.example_source import build_source
 from training.data.feature_cache import FeatureCache
 from training.data.run_data import build_model_config, item_reader
 from training.data.subsets import pick_evenly
 from training.fit.dataset_profile import Orientation
 from training.optimization.pretrained import LoadPretrained, build_initial_network
-from training.surface_patches import (
-    Floats,
-    Image,
-    draw_patches,
-    measure_distances,
-    patch_describer,
-    rotated_copies,
-    set_projection,
-)
+from training.surface_patches import Floats, Image, draw_patches, patch_describer, set_projection
 
 PHOTOGRAPHS, PATCHES = 24, 3000
-"""Good photographs, and random patches of other folds, that are compared."""
+"""Good photographs that are compared, and random patches of them that show which cells are unusual."""
 
-MIN_DECREASE, MAX_INCREASE = 0.01, 0.03
-"""The orientation is arbitrary if the median of the logarithms of distances falls by more than the first when
-rotated copies replace a part of the patches; the surface is isotropic if it rises by less than the second."""
+AT_ONCE = 4000
+"""Patches whose distances are computed together."""
+
+UNUSUAL_CELLS, UNUSUAL_SHARE = 100, 1 / 8
+"""Maximum number and share of the cells of a photograph that are compared: those farthest from other
+photographs. The others are mostly background."""
+
+MIN_NEARER, MIN_DECREASE = 0.25, 0.045
+"""The orientation is fixed if a smaller share of these cells is nearer to rotated copies than to photographs.
+It is arbitrary if the copies decrease the mean logarithm of their distances by more than the second;
+otherwise the surface is isotropic."""
 
 
 def detect_orientation(
@@ -46,17 +47,23 @@ def detect_orientation(
     """
     network = build_initial_network(config, load_weights(config))
     memory, random = network.memory, np.random.default_rng(config.seed)
-    set_projection(memory, random)
     images = _read_good_images(config, classes, items)
     encode = FeatureCache(network.encoder, images[0][0].shape, ArrayCache(0), 0).find
+    set_projection(memory, encode, [image for own in images for image in own], random)
     describe = patch_describer(memory, encode)
     originals = [[*map(describe, own)] for own in images]
-    copies = [[*map(describe, rotated_copies(own))] for own in images]
-    both = [own + rotated for own, rotated in zip(originals, copies, strict=True)]
-    usual, with_copies = (_median_distance(memory, originals, pool, random) for pool in (originals, both))
-    if with_copies < usual - MIN_DECREASE:
-        return Orientation.ARBITRARY
-    return Orientation.ISOTROPIC if with_copies < usual + MAX_INCREASE else Orientation.FIXED
+    turns = rotations_keeping_size(images[0][0].shape)[1:]
+    copies = [
+        [
+            describe(np.ascontiguousarray(np.rot90(image, turn)))
+            for image, turn in zip(own, cycle(turns), strict=False)
+        ]
+        for own in images
+    ]
+    nearer, decrease = _compare_copies(originals, copies, random)
+    if nearer < MIN_NEARER:
+        return Orientation.FIXED
+    return Orientation.ARBITRARY if decrease > MIN_DECREASE else Orientation.ISOTROPIC
 
 
 def _read_good_images(
@@ -72,21 +79,44 @@ def _read_good_images(
     return images
 
 
-def _median_distance(
-    memory: keras.Model,
-    originals: Sequence[list[Floats]],
-    pool: Sequence[list[Floats]],
-    random: np.random.Generator,
-) -> float:
-    """Returns the median distance of patches of each fold to random ones of other folds in the pool."""
-    distances: list[Floats] = []
+def _compare_copies(
+    originals: Sequence[list[Floats]], copies: Sequence[list[Floats]], random: np.random.Generator
+) -> tuple[float, float]:
+    """Compares unusual cells of each fold with the photographs of other folds and with their rotated copies.
+
+    Returns the share of the cells that are nearer to the copies, and by how much the mean logarithm of the
+    distance decreases with the copies. Patches are [h, w, D].
+    """
+    distances = []
     for fold, held_out in enumerate(originals):
-        others, candidates = (_patches_of_other_folds(fold, each) for each in (originals, pool))
-        number = min(PATCHES, sum(one[..., 0].size for one in others))
-        near = distances_to(memory, draw_patches(candidates, number, random))
-        distances += measure_distances(near, held_out)
-    return float(np.median(distances))
+        known, rotated = (_patches_of_other_folds(fold, each) for each in (originals, copies))
+        some = draw_patches(known, PATCHES, random)
+        cells = np.concatenate([_unusual_cells(one, some) for one in held_out])
+        distances.append([_log_distances(cells, _flatten(patches)) for patches in (known, rotated)])
+    to_photographs, to_copies = np.concatenate(distances, axis=1)
+    return float((to_copies < to_photographs).mean()), float((to_photographs - to_copies).clip(0).mean())
 
 
 def _patches_of_other_folds(fold: int, patches: Sequence[list[Floats]]) -> list[Floats]:
     return [one for place, own in enumerate(patches) if place != fold for one in own]
+
+
+def _unusual_cells(patches: Floats, known: Floats) -> Floats:
+    """Returns the patches [N, D] of a photograph [h, w, D] that are farthest from known ones [K, D]."""
+    flat = _flatten([patches])
+    number = max(1, min(UNUSUAL_CELLS, round(UNUSUAL_SHARE * len(flat))))
+    return flat[np.argpartition(_log_distances(flat, known), -number)[-number:]]
+
+
+def _flatten(patches: Sequence[Floats]) -> Floats:
+    return np.concatenate([one.reshape(-1, one.shape[-1]) for one in patches])
+
+
+def _log_distances(cells: Floats, patches: Floats) -> Floats:
+    """Returns the logarithm of the distance of each cell [N, D] to the nearest patch [K, D]."""
+    nearest = np.full(len(cells), np.inf, np.float32)
+    for start in range(0, len(patches), AT_ONCE):
+        part = patches[start : start + AT_ONCE]
+        np.minimum(nearest, (np.square(part).sum(axis=1) - 2 * cells @ part.T).min(axis=1), out=nearest)
+    squares = np.square(cells).sum(axis=1) + nearest
+    return np.asarray(0.5 * np.log(np.maximum(squares, MIN_DISTANCE**2)))
