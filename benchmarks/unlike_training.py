@@ -18,8 +18,9 @@ import re
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -66,6 +67,10 @@ SIZES = HALF, "25", "10", "5"
 
 SIDE = 256
 """Shorter side of the network's input, px."""
+
+PROJECTED = 60
+"""Good photographs of a set whose features determine the projection of patches."""
+
 CHANNELS = 3
 NOISE = 1.0
 """Standard deviation of a camera's noise, levels."""
@@ -124,8 +129,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not sources:
         raise ConfigError(f"No data set of '{options.data}' can be measured. Expected one with a test split.")
     weights = options.encoder_weights
-    infer = None if weights is None else load_surface_network(weights, options.encoder)
-    sets = [MeasuredSet(source, infer) for source in sources]
+    load = None if weights is None else partial(load_surface_network, weights, options.encoder)
+    sets = [MeasuredSet(source, load) for source in sources]
     for own in sets:
         own.measure_altered([each for each in sets if each is not own], options.altered, options.seed)
     results = {own.name: check_set(own, options.parts, options.splits) for own in sets}
@@ -150,12 +155,11 @@ class MeasuredSet:
 
     Attributes:
         config: Scales to the median proportions; the shorter side becomes 256 px.
-        infer: Returns the measure `surface`; None: without it.
+        infer: Returns the measure `surface`, with a projection from its good photographs; None: without it.
         altered: Altered copies, see `measure_altered`.
     """
 
-    def __init__(self, source: SuiteSet, infer: Infer | None) -> None:
-        self.infer = infer
+    def __init__(self, source: SuiteSet, load: Callable[[Sequence[Image]], Infer] | None) -> None:
         self.name = source.name
         items = list(source.dataset.items)
         self.parts = [item.group for item in items]
@@ -165,6 +169,9 @@ class MeasuredSet:
         height, width = (round(SIDE * max(value, 1) / 8) * 8 for value in (proportion, 1 / proportion))
         self.config = InputConfig(policy="resize", height=height, width=width)
         self.coloured = any(bool(np.ptp(image, axis=-1).max() > 30) for image in self.images[:20])
+        good = [image for image, bad in zip(self.images, self.defective, strict=True) if not bad]
+        sampled = pick_evenly(good, PROJECTED)
+        self.infer = None if load is None else load([self._prepare(image) for image in sampled])
         self.measured = [self.measure(image) for image in self.images]
         self.altered: list[AlteredPhotograph] = []
         self._known: dict[int, tuple[BlurChanges, tuple[Alteration, ...]]] = {}
@@ -424,21 +431,26 @@ def _scaled(image: Image, height: int, width: int) -> Image:
 # === Surface ===
 
 
-def load_surface_network(weights: str, encoder: str) -> Infer:
+def load_surface_network(weights: str, encoder: str, images: Sequence[Image]) -> Infer:
     """Returns a function that runs a network whose memory is not built: the mean patch does not depend on it.
+
+    The projection is that of prepared good photographs.
 
     Raises:
         ConfigError: If the weights are missing or do not fit the encoder.
     """
     import_tensorflow()
     from segdec.engines.tensorflow import NetworkEngine
+    from training.data.array_cache import ArrayCache
+    from training.data.feature_cache import FeatureCache
     from training.optimization.pretrained import build_initial_network, load_pretrained
     from training.surface_patches import set_projection
 
     network = {"preset": "mobilenet", "encoder": encoder, "input_channels": CHANNELS, "heads": 0, "memory": 1}
     config = ExperimentConfig.model_validate({"encoder_weights": weights, "network": network})
     built = build_initial_network(config, load_pretrained(config))
-    set_projection(built.memory, np.random.default_rng(0))
+    encode = FeatureCache(built.encoder, images[0].shape, ArrayCache(0), 0).find
+    set_projection(built.memory, encode, images, np.random.default_rng(0))
     return NetworkEngine(built).infer
 
 

@@ -21,8 +21,9 @@ Encode = Callable[[Image], Arrays]
 SAMPLED = 12_000
 """Cells whose principal components describe all patches."""
 
-MIN_VARIANCE_SHARE, MIN_VARIANCE = 0.1, 1e-6
-"""Added to the variance of each component: a share of the mean variance, and a constant for identical cells."""
+VARIANCE_IMAGES, MIN_VARIANCE = 10, 1e-6
+"""The mean variance is added to that of each component, in the proportion of so many images to all, and a
+number for identical cells."""
 
 
 def set_projection(
@@ -30,14 +31,15 @@ def set_projection(
 ) -> None:
     """Sets the projections of a memory to the first principal components of the features of images.
 
-    Each is divided by its standard deviation, so that distances are about Mahalanobis distances. Small
-    variances are uncertain, so all are increased. The mean patch becomes 0.
+    Each is divided by its standard deviation, so that distances are about Mahalanobis distances. With few
+    images small variances are uncertain, so all are increased. The mean patch becomes 0.
     """
     layers = [memory.get_layer(f"{PATCHES}_{stride}") for stride in PATCH_STRIDES]
     sample = _sample_features(memory, encode, images, random)
     channels, width = sample.shape[1], layers[0].width
     variances, components = np.linalg.eigh(np.cov(sample, rowvar=False))  # ascending
-    deviations = np.sqrt(variances.clip(0) + MIN_VARIANCE_SHARE * variances.mean() + MIN_VARIANCE)
+    added = VARIANCE_IMAGES / len(images) * variances.mean() + MIN_VARIANCE
+    deviations = np.sqrt(variances.clip(0) + added)
     kernel = np.zeros((channels, width))  # with fewer channels than numbers of a patch, some remain 0
     kernel[:, :channels] = (components / deviations)[:, ::-1][:, :width] / np.sqrt(width)
     bias = -sample.mean(axis=0) @ kernel

@@ -163,7 +163,7 @@ def test_rotated_copies_that_keep_the_size_are_remembered(network, height, copie
     random = np.random.default_rng(1)
     images = [surface(random)[:height] for _ in range(9)]
     encoded = build(network, images, rotate=True)
-    assert len(encoded) == 9 * (1 + copies)
+    assert len(encoded) == 9 * (1 + 1 + copies)  # for the projection, as they are, and rotated
     assert {image.shape for image in encoded} == {(height, 64, 1)}
     rotated = [np.rot90(image, 2) for image in images]
     known = np.mean(scores(network, rotated))

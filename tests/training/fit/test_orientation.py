@@ -22,11 +22,11 @@ def load_weights():
 
 def photograph(random, degrees, height):
     """A bright bar from the centre in a direction, if given, on grey with noise; uint8 [height, 64]."""
-    image = random.normal(120, 6, (64, 64)).clip(0, 255).astype(np.uint8)
+    image = random.normal(120, 20 if degrees is None else 6, (64, 64)).clip(0, 255).astype(np.uint8)
     if degrees is None:
         return image[:height]
     x, y = (round(32 + 28 * turn(np.radians(degrees))) for turn in (np.cos, np.sin))
-    return cv2.line(image, (32, 32), (x, y), 220, 5)[:height]
+    return cv2.line(image, (32, 32), (x, y), 220, 9)[:height]
 
 
 @pytest.mark.parametrize(
