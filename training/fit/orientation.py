@@ -21,7 +21,7 @@ from training.surface_patches import Floats, Image, draw_patches, patch_describe
 PHOTOGRAPHS, PATCHES = 24, 3000
 """Good photographs that are compared, and random patches of them that show which cells are unusual."""
 
-AT_ONCE = 4000
+AT_ONCE = 1000
 """Patches whose distances are computed together."""
 
 UNUSUAL_CELLS, UNUSUAL_SHARE = 100, 1 / 8
@@ -52,13 +52,9 @@ def detect_orientation(
     set_projection(memory, encode, [image for own in images for image in own], random)
     describe = patch_describer(memory, encode)
     originals = [[*map(describe, own)] for own in images]
-    turns = rotations_keeping_size(images[0][0].shape)[1:]
+    turns = cycle(rotations_keeping_size(images[0][0].shape)[1:])
     copies = [
-        [
-            describe(np.ascontiguousarray(np.rot90(image, turn)))
-            for image, turn in zip(own, cycle(turns), strict=False)
-        ]
-        for own in images
+        [describe(np.ascontiguousarray(np.rot90(image, next(turns)))) for image in own] for own in images
     ]
     nearer, decrease = _compare_copies(originals, copies, random)
     if nearer < MIN_NEARER:
