@@ -19,14 +19,15 @@ from training.optimization.pretrained import LoadPretrained, build_initial_netwo
 from training.surface_patches import Floats, Image, draw_patches, patch_describer, set_projection
 
 PHOTOGRAPHS, PATCHES = 24, 3000
-"""Good photographs that are compared, and random patches of them that show which cells are unusual."""
+"""Good photographs that are compared, and random patches of them and their copies that show which cells are
+unusual."""
 
 AT_ONCE = 1000
 """Patches whose distances are computed together."""
 
 UNUSUAL_CELLS, UNUSUAL_SHARE = 100, 1 / 8
 """Maximum number and share of the cells of a photograph that are compared: those farthest from other
-photographs. The others are mostly background."""
+photographs and their copies. The others are mostly background."""
 
 MIN_NEARER, MIN_DECREASE = 0.25, 0.045
 """The orientation is fixed if a smaller share of these cells is nearer to rotated copies than to photographs.
@@ -86,7 +87,7 @@ def _compare_copies(
     distances = []
     for fold, held_out in enumerate(originals):
         known, rotated = (_patches_of_other_folds(fold, each) for each in (originals, copies))
-        some = draw_patches(known, PATCHES, random)
+        some = draw_patches([*known, *rotated], PATCHES, random)
         cells = np.concatenate([_unusual_cells(one, some) for one in held_out])
         distances.append([_log_distances(cells, _flatten(patches)) for patches in (known, rotated)])
     to_photographs, to_copies = np.concatenate(distances, axis=1)
