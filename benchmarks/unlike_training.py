@@ -68,7 +68,7 @@ SIZES = HALF, "25", "10", "5"
 SIDE = 256
 """Shorter side of the network's input, px."""
 
-PROJECTED = 60
+PROJECTION_PHOTOGRAPHS = 60
 """Good photographs of a set whose features determine the projection of patches."""
 
 CHANNELS = 3
@@ -170,7 +170,7 @@ class MeasuredSet:
         self.config = InputConfig(policy="resize", height=height, width=width)
         self.coloured = any(bool(np.ptp(image, axis=-1).max() > 30) for image in self.images[:20])
         good = [image for image, bad in zip(self.images, self.defective, strict=True) if not bad]
-        sampled = pick_evenly(good, PROJECTED)
+        sampled = pick_evenly(good, PROJECTION_PHOTOGRAPHS)
         self.infer = None if load is None else load([self._prepare(image) for image in sampled])
         self.measured = [self.measure(image) for image in self.images]
         self.altered: list[AlteredPhotograph] = []

@@ -13,7 +13,7 @@ from training.data.example_source import ExampleSource
 from training.data.feature_cache import FEATURE_DTYPE
 from training.surface_patches import Encode
 
-BATCH = 8
+EXAMPLES_AT_ONCE = 8
 """Examples whose features are in memory together."""
 
 
@@ -37,7 +37,9 @@ def fold_outputs(
             lambda inputs, part=part: part(inputs, training=False), input_signature=[signature]
         )
         own = [index for index in indices if examples.fold(index) == fold + 1]
-        for batch in (own[start : start + BATCH] for start in range(0, len(own), BATCH)):
+        for batch in (
+            own[start : start + EXAMPLES_AT_ONCE] for start in range(0, len(own), EXAMPLES_AT_ONCE)
+        ):
             features = [encode(examples[index].image) for index in batch]
             outputs = call({name: np.stack([each[name] for each in features]) for name in signature})
             for row, (index, each) in enumerate(zip(batch, features, strict=True)):

@@ -31,7 +31,7 @@ CANDIDATES, ROTATED_CANDIDATES = 20_000, 60_000
 ROTATED_PHOTOGRAPHS = 80
 """Maximum number of photographs whose rotated copies are remembered."""
 
-SAMPLED_PHOTOGRAPHS = 60
+PROJECTION_PHOTOGRAPHS = 60
 """Maximum number of photographs whose features determine the projection of patches."""
 
 FARTHEST_PATCHES = 256
@@ -65,7 +65,7 @@ def build_memory(
     random = np.random.default_rng([seed, SEED])
 
     # === Patches ===
-    sampled = [index for indices in chosen for index in pick_evenly(indices, SAMPLED_PHOTOGRAPHS // folds)]
+    sampled = [index for indices in chosen for index in pick_evenly(indices, PROJECTION_PHOTOGRAPHS // folds)]
     set_projection(memory, encode, [examples[index].image for index in sampled], random)
     describe = patch_describer(memory, encode)
     by_fold = [

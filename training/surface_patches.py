@@ -18,7 +18,7 @@ Encode = Callable[[Image], Arrays]
 """Returns the encoder's features by name of a prepared image, uint8 [h, w, C]."""
 
 
-SAMPLED = 12_000
+SAMPLED_CELLS = 12_000
 """Cells whose principal components describe all patches."""
 
 VARIANCE_IMAGES, MIN_VARIANCE = 10, 1e-6
@@ -66,7 +66,7 @@ def _sample_features(
             joined.append(x)
         return tf.concat(joined, -1)
 
-    share, drawn = max(2, SAMPLED // len(images)), []
+    share, drawn = max(2, SAMPLED_CELLS // len(images)), []
     for image in images:
         features = encode(image)
         names = (f"joined_{stride}" for stride in PATCH_STRIDES)

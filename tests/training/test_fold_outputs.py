@@ -9,7 +9,7 @@ pytest.importorskip("tensorflow")
 
 import keras
 
-from training.fold_outputs import BATCH, fold_outputs
+from training.fold_outputs import EXAMPLES_AT_ONCE, fold_outputs
 
 
 def without_fold(fold, *, encoded):
@@ -32,7 +32,7 @@ class Examples:
 
 
 def test_examples_share_batches_with_those_of_their_fold():
-    folds = [1] * (BATCH + 3) + [None, 2, 2]
+    folds = [1] * (EXAMPLES_AT_ONCE + 3) + [None, 2, 2]
     network = SimpleNamespace(config=SimpleNamespace(folds=2), without_fold=without_fold)
     encoded = []
 
@@ -44,7 +44,7 @@ def test_examples_share_batches_with_those_of_their_fold():
     indices = [index for index in range(len(folds)) if index != 1]
     found = fold_outputs(network, Examples(folds), encode, indices, lambda model: {"mean": model.output})
     first, outputs = next(found)
-    assert first == 0 and len(encoded) == BATCH
+    assert first == 0 and len(encoded) == EXAMPLES_AT_ONCE
     assert outputs["joined_8"].shape == (4, 2, 2)
     answers = {first: outputs["mean"], **{index: each["mean"] for index, each in found}}
     assert answers == {index: 2 * index * folds[index] for index in indices if folds[index] is not None}

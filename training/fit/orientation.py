@@ -22,7 +22,7 @@ PHOTOGRAPHS, PATCHES = 24, 3000
 """Good photographs that are compared, and random patches of them and their copies that show which cells are
 unusual."""
 
-AT_ONCE = 1000
+PATCHES_AT_ONCE = 1000
 """Patches whose distances are computed together."""
 
 UNUSUAL_CELLS, UNUSUAL_SHARE = 100, 1 / 8
@@ -89,7 +89,7 @@ def _compare_copies(
         known, rotated = (_patches_of_other_folds(fold, each) for each in (originals, copies))
         some = draw_patches([*known, *rotated], PATCHES, random)
         cells = np.concatenate([_unusual_cells(one, some) for one in held_out])
-        distances.append([_log_distances(cells, _flatten(patches)) for patches in (known, rotated)])
+        distances.append([_log_distances(cells, _patch_rows(patches)) for patches in (known, rotated)])
     to_photographs, to_copies = np.concatenate(distances, axis=1)
     return float((to_copies < to_photographs).mean()), float((to_photographs - to_copies).clip(0).mean())
 
@@ -100,20 +100,20 @@ def _patches_of_other_folds(fold: int, patches: Sequence[list[Floats]]) -> list[
 
 def _unusual_cells(patches: Floats, known: Floats) -> Floats:
     """Returns the patches [N, D] of a photograph [h, w, D] that are farthest from known ones [K, D]."""
-    flat = _flatten([patches])
+    flat = _patch_rows([patches])
     number = max(1, min(UNUSUAL_CELLS, round(UNUSUAL_SHARE * len(flat))))
     return flat[np.argpartition(_log_distances(flat, known), -number)[-number:]]
 
 
-def _flatten(patches: Sequence[Floats]) -> Floats:
+def _patch_rows(patches: Sequence[Floats]) -> Floats:
     return np.concatenate([one.reshape(-1, one.shape[-1]) for one in patches])
 
 
 def _log_distances(cells: Floats, patches: Floats) -> Floats:
     """Returns the logarithm of the distance of each cell [N, D] to the nearest patch [K, D]."""
     nearest = np.full(len(cells), np.inf, np.float32)
-    for start in range(0, len(patches), AT_ONCE):
-        part = patches[start : start + AT_ONCE]
+    for start in range(0, len(patches), PATCHES_AT_ONCE):
+        part = patches[start : start + PATCHES_AT_ONCE]
         np.minimum(nearest, (np.square(part).sum(axis=1) - 2 * cells @ part.T).min(axis=1), out=nearest)
     squares = np.square(cells).sum(axis=1) + nearest
     return np.asarray(0.5 * np.log(np.maximum(squares, MIN_DISTANCE**2)))
