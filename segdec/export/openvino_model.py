@@ -114,7 +114,8 @@ def _float32_operations(model: Any, config: NetworkConfig) -> list[str]:
     """Returns the operations that stay in float32: the mask's 1×1 convolutions, decision network and memory.
 
     They are cheap and their precision matters. Also, OpenVINO 2026.4 loses the scale of a quantised
-    convolution that is an output or is not followed by a quantised operation. The rounding of the first
+    convolution that is an output or is not followed by a quantised operation, and reads uninitialised memory
+    in one with stride 2 of a grey image whose height is not a multiple of 16. The rounding of the first
     depthwise convolution causes most of the error of MobileNet's features.
     """
     ends = [model.output("mask_logits").get_node()] if config.heads else _inputs_of_memory(model)
@@ -127,7 +128,8 @@ def _float32_operations(model: Any, config: NetworkConfig) -> list[str]:
             continue
         kernel = node.get_input_partial_shape(1) if kind == "Convolution" else None  # [D, C, k, k]
         makes_masks = kernel is not None and kernel[0] == config.mask_channels and kernel[2] == kernel[3] == 1
-        if makes_masks or name not in rounded:
+        reads_grey = kernel is not None and kernel[1] == 1 and max(node.get_attributes()["strides"]) > 1
+        if makes_masks or reads_grey or name not in rounded:
             kept.append(name)
     return kept
 

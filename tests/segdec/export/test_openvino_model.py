@@ -73,10 +73,10 @@ def test_int8_leaves_the_head_and_the_decision_of_an_encoders_network(tiny_encod
         if node.get_type_name() in ("Convolution", "GroupConvolution", "MatMul")
     )
     exact = {kind: count for (kind, constant), count in kinds.items() if constant}
-    # The mask's and the decision's, the first depthwise one
-    assert exact == {"Convolution": 1 + 3, "MatMul": 1, "GroupConvolution": 1}
+    # The first one, because its input is grey, the mask's and the decision's; the first depthwise one
+    assert exact == {"Convolution": 1 + 1 + 3, "MatMul": 1, "GroupConvolution": 1}
     rounded = {kind: count for (kind, constant), count in kinds.items() if not constant}
-    assert rounded == {"GroupConvolution": 2, "Convolution": 1 + 3 + 3 + 1}  # …, adapted, features
+    assert rounded == {"GroupConvolution": 2, "Convolution": 3 + 3 + 1}  # …, adapted, features
     means = [node for node in nodes if node.get_type_name() == "ReduceMean"]
     before = {node.input_value(0).get_node().get_type_name() for node in means}
     assert len(means) == POOLED

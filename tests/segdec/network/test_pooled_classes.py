@@ -136,7 +136,4 @@ def test_each_engine_gives_the_classes_of_the_network(network, tmp_path, name):
         expected = np.asarray(network(asked)["class_logits"])[:, 1:]
         answered = loaded.infer(asked).classes[:, 1:]
         by_class = [logits - logits.mean(axis=1, keepdims=True) for logits in (answered, expected)]
-        if name.endswith("int8"):  # the rounding error of a network of few weights is large, and varies
-            assert np.corrcoef(*(each.ravel() for each in by_class))[0, 1] > 0.7
-        else:
-            np.testing.assert_allclose(*by_class, atol=tolerance)
+        np.testing.assert_allclose(*by_class, atol=tolerance)
