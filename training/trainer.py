@@ -10,6 +10,7 @@ from typing import NoReturn
 import numpy as np
 import tensorflow as tf
 
+from datasets.problems import list_names
 from segdec.config import EncoderWeights
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.predictor import Predictor
@@ -50,6 +51,11 @@ from training.run.training_panel import draw_batch, draw_validation
 from training.schedule_control import ScheduleControl
 from training.score_combination import combine_scores
 from training.stages import STAGES
+
+LEFT_OUT = (
+    "The memory of good surface leaves out good photographs that differ far more from the others than usual: "
+    "{}. Look at them, and label those that have a defect."
+)
 
 
 class Trainer:
@@ -439,7 +445,12 @@ class Trainer:
         features = self.features or FeatureCache(self.validated.encoder, self.image_shape, ArrayCache(0), 0)
         if self.config.network.memory:
             rotate = self.config.augmentation.rotate
-            build_memory(self.validated, self.examples, features.find, self.config.seed, rotate=rotate)
+            left_out = build_memory(
+                self.validated, self.examples, features.find, self.config.seed, rotate=rotate
+            )
+            if left_out and not self.dry_run:
+                names = list_names([self.examples.name(index) for index in left_out])
+                print(f"warning: {LEFT_OUT.format(names)}", file=sys.stderr)
         combine_scores(self.validated, self.examples, features.find, balanced=self.config.balanced)
         fit_classes(self.validated, self.examples, features.find)
 

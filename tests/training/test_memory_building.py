@@ -25,7 +25,7 @@ from segdec.photograph_reasons import PART, find_reason
 from tests.marks import slow_case
 from tests.tiny_encoder import load_encoder
 from training.evaluate import evaluate_run
-from training.memory_building import BORDER, USUAL_LOG_ODDS, build_memory, choose_coreset
+from training.memory_building import BORDER, USUAL_LOG_ODDS, build_memory, choose_coreset, find_unlike
 from training.photograph_limits import choose_limits, measure_with
 from training.trainer import Trainer
 
@@ -80,7 +80,10 @@ def scores(network, images):
 
 
 def build(network, images, labels=None, *, rotate=False):
-    """Builds the memory from images, in turns of the three folds; returns the encoded ones."""
+    """Builds the memory from images, in turns of the three folds.
+
+    Returns the encoded ones, and the indices of those that are left out.
+    """
     encoded = []
 
     class Examples:
@@ -97,8 +100,7 @@ def build(network, images, labels=None, *, rotate=False):
         encoded.append(image)
         return {name: one[0].numpy() for name, one in run(network.encoder, [image]).items()}
 
-    build_memory(network, examples, encode, seed=0, rotate=rotate)
-    return encoded
+    return encoded, build_memory(network, examples, encode, seed=0, rotate=rotate)
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +120,28 @@ def test_defects_score_above_good_surface(network):
     )
     assert unseen.max() < defective.min()
     assert abs(unseen.mean() - USUAL_LOG_ODDS) < 2  # standard deviations
+
+
+def test_defective_photographs_among_many_good_ones_are_left_out(network):
+    random = np.random.default_rng(1)
+    good = [surface(random) for _ in range(60)]
+    defective = [surface(random) for _ in range(3)]
+    for number, image in enumerate(defective):
+        image[8 : 24 + 8 * number, 16:48] //= 2
+    assert build(network, [*good, *defective])[1] == [60, 61, 62]
+    assert scores(network, defective).min() > scores(network, good).max()
+    assert build(network, good)[1] == []
+
+
+def test_photographs_far_above_the_usual_deviation_are_unlike_the_others():
+    """By hand: median 1; its median absolute deviation is 1, so a robust standard deviation is 1.48."""
+    usual, folds = [0, 1, 2] * 7, [0, 1, 2] * 7
+    assert find_unlike(np.array([*usual, 8, 9]), np.array([*folds, 0, 1])).tolist() == [False] * 22 + [True]
+    few = np.array([*usual[:17], 9])
+    assert not find_unlike(few, np.array([*folds[:17], 1])).any()
+    many = np.array([*usual, *range(20, 26)])
+    assert not find_unlike(many, np.array([*folds, *folds[:6]])).any()
+    assert not find_unlike(np.array([*usual, 9]), np.array([*folds, 3])).any()  # the only one of its fold
 
 
 @pytest.mark.parametrize("image", [surface(np.random.default_rng(1)), np.full((64, 64, 1), 99, np.uint8)])
@@ -162,7 +186,7 @@ def test_without_a_fold_its_photographs_are_unknown(network):
 def test_rotated_copies_that_keep_the_size_are_remembered(network, height, copies):
     random = np.random.default_rng(1)
     images = [surface(random)[:height] for _ in range(9)]
-    encoded = build(network, images, rotate=True)
+    encoded, _ = build(network, images, rotate=True)
     assert len(encoded) == 9 * (1 + 1 + copies)  # for the projection, as they are, and rotated
     assert {image.shape for image in encoded} == {(height, 64, 1)}
     rotated = [np.rot90(image, 2) for image in images]
