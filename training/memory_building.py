@@ -26,7 +26,7 @@ from training.surface_patches import (
 MAX_PHOTOGRAPHS = 250
 """Maximum number of photographs; with more of them, evenly chosen ones are used."""
 
-CANDIDATES, ROTATED_CANDIDATES = 20_000, 60_000
+CANDIDATES, ROTATED_CANDIDATES = 20_000, 120_000
 """Patches among which the remembered ones are chosen, without and with rotated copies."""
 
 ROTATED_PHOTOGRAPHS = 80

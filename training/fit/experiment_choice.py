@@ -56,8 +56,8 @@ SEED = 0
 MEMORY, MEMORY_BESIDE_HEADS = 1000, 500
 """Patches of good surface that a network with an encoder and folds remembers."""
 
-ROTATED_MEMORY_FACTOR = 3
-"""Factor of these numbers for parts in any orientation."""
+ROTATED_MEMORY, ROTATED_MEMORY_BESIDE_HEADS = 6000, 1500
+"""The same for parts in any orientation."""
 
 ENCODER_STAGE: ExperimentSettings = {
     "learning_rate": 2e-3,
@@ -259,7 +259,7 @@ def _network(known: _Conditions) -> tuple[ExperimentSettings, str]:
     resources, heads = known.resources, known.heads
     memory = MEMORY_BESIDE_HEADS if heads else MEMORY
     if known.profile.orientation is Orientation.ARBITRARY:
-        memory *= ROTATED_MEMORY_FACTOR
+        memory = ROTATED_MEMORY_BESIDE_HEADS if heads else ROTATED_MEMORY
     if resources.encoder_weights is not None:
         source = "ImageNet" if resources.encoder_weights == "imagenet" else resources.encoder_weights
         text = f"{resources.encoder}: a pretrained, frozen encoder with weights of {source}"
