@@ -52,10 +52,10 @@ MIN_PARTS = 3
 """With fewer, each photograph counts as a part."""
 
 LIMIT = 3.2
-LIMITS = {"brightness": 2.4, SURFACE: 1.6}
+LIMITS = {"brightness": 2.4, SURFACE: 1.9}
 """Limits, as multiples of the root mean square distance of a part to the others."""
 
-REFUSED = {SURFACE: 2.2 / LIMITS[SURFACE], PROPORTIONS: 2.0}
+REFUSED = {SURFACE: 2.7 / LIMITS[SURFACE], PROPORTIONS: 2.0}
 """Multiples of the limit above which a photograph certainly shows something else."""
 
 FEW_PARTS = 2
@@ -64,7 +64,7 @@ FEW_PARTS = 2
 BLURRED = "texture", SURFACE
 """Measures with a limit in the direction of slight blur as well."""
 
-DEFOCUS_SHARE = 0.65
+DEFOCUS_SHARE = 0.7
 """Share of the change of `surface` by strong defocus that is certainly defocus."""
 
 MIN_SPREAD = 0.05

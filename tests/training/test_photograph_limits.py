@@ -233,7 +233,7 @@ def test_the_direction_of_blur_is_the_linear_discriminant():
     assert np.std(vectors @ direction) == pytest.approx(1 / 3.2, rel=0.05)
 
 
-@pytest.mark.parametrize(("share", "refused"), [(0.6, False), (0.7, True), (-0.7, False)])
+@pytest.mark.parametrize(("share", "refused"), [(0.65, False), (0.75, True), (-0.75, False)])
 def test_defocus_is_refused_beyond_a_share_of_the_change_by_strong_defocus(share, refused):
     """The spread along the other element does not matter."""
     vectors = [{SURFACE: np.array([0.01 * number, 0.0])} for number in range(-3, 4)]
