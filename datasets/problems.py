@@ -67,9 +67,9 @@ def _by_cause(problems: Sequence[DataSetIssue]) -> list[list[DataSetIssue]]:
     return list(causes.values())
 
 
-def list_names(names: Sequence[str]) -> str:
-    """Returns the number of the names and the first ones."""
-    listed = ", ".join(names[:EXAMPLES]) + (", …" if len(names) > EXAMPLES else "")
+def list_names(names: Sequence[str], most: int = EXAMPLES) -> str:
+    """Returns the number of the names and the first ones, at most `most`."""
+    listed = ", ".join(names[:most]) + (", …" if len(names) > most else "")
     return f"{len(names)} ({listed})"
 
 

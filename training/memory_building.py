@@ -1,7 +1,7 @@
 """Builds the memory of good surface from good photographs, without gradient steps."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from itertools import chain
 
 import cv2
 import keras
@@ -26,8 +26,9 @@ from training.surface_patches import (
 MAX_PHOTOGRAPHS = 250
 """Maximum number of photographs; with more of them, evenly chosen ones are used."""
 
-CANDIDATES, ROTATED_CANDIDATES = 20_000, 120_000
-"""Patches among which the remembered ones are chosen, without and with rotated copies."""
+CANDIDATES, ROTATED_CANDIDATES, CANDIDATE_FACTOR = 20_000, 60_000, 20
+"""Minimum number of patches among which the remembered ones are chosen, without and with rotated copies, and
+its ratio to the number of the remembered ones."""
 
 ROTATED_PHOTOGRAPHS = 80
 """Maximum number of photographs whose rotated copies are remembered."""
@@ -46,29 +47,16 @@ MIN_SPREAD, MIN_DEVIATION = 0.01, 0.1
 photograph, for photographs that are nearly identical."""
 
 MIN_PHOTOGRAPHS, MAX_UNLIKE = 20, 0.2
-"""Photographs that are needed to leave any out, and the maximum share that is left out."""
+"""Photographs that show what is usual, and the maximum share of those that are unlike the others."""
 
-MAX_DEVIATION = 5.0
-"""Deviation from the median of all photographs from which one is left out: in robust standard deviations."""
-
-MAX_REPEATS = 2
-"""Defective photographs hide others like them until they are left out, so the memory is built again."""
+UNLIKE_DEVIATION = 5.0
+"""Robust standard deviations above the median from which a photograph is unlike the others."""
 
 USUAL_LOG_ODDS = -3.0
 """Log-odds of an average good photograph; one standard deviation is 1."""
 
 SEED = 2**32 - 5
 """Separates these random numbers from those of training."""
-
-
-@dataclass(frozen=True)
-class _GoodPhotograph:
-    """The index of an example, its fold from 0, its patches [h, w, D], and those of its rotated copies."""
-
-    index: int
-    fold: int
-    patches: Floats
-    copies: tuple[Floats, ...]
 
 
 def build_memory(
@@ -78,10 +66,9 @@ def build_memory(
 
     Which distances are usual, and how much they spread, is measured on the photographs of each fold with
     patches that are chosen without them. With `rotate`, copies rotated by right angles are remembered too.
-    Photographs that differ far more from the others than usual may be defective and are left out.
 
     Returns:
-        The indices of the examples that are left out.
+        The indices of the examples that are far less like the others than usual, see `find_unlike`.
 
     Raises:
         DatasetError: If a fold has no good example.
@@ -89,66 +76,43 @@ def build_memory(
     memory, folds = network.memory, network.config.folds
     chosen = _choose_examples(examples, folds)
     random = np.random.default_rng([seed, SEED])
+
+    # === Patches ===
     sampled = [index for indices in chosen for index in pick_evenly(indices, PROJECTION_PHOTOGRAPHS // folds)]
     set_projection(memory, encode, [examples[index].image for index in sampled], random)
-    photographs = list(_describe(chosen, examples, patch_describer(memory, encode), rotate=rotate))
+    describe = patch_describer(memory, encode)
+    by_fold = [
+        [describe(examples[index].image).astype(np.float16) for index in indices] for indices in chosen
+    ]
+
+    # === Memory ===
+    remembered, size = by_fold, network.config.memory
+    if rotate:
+        picked = [pick_evenly(indices, ROTATED_PHOTOGRAPHS // folds) for indices in chosen]
+        copies = [rotated_copies(examples[index].image for index in indices) for indices in picked]
+        remembered = [[*own, *map(describe, turned)] for own, turned in zip(by_fold, copies, strict=True)]
+    number = max(ROTATED_CANDIDATES if rotate else CANDIDATES, CANDIDATE_FACTOR * size)
+    drawn = [draw_patches(each, number // folds, random) for each in remembered]
+    _set_patches(memory.get_layer(NEAREST), drawn, size)
     parts = [distances_without_fold(memory, fold) for fold in range(folds)]
-    fold_of = np.array([each.fold for each in photographs])
-    number = (ROTATED_CANDIDATES if rotate else CANDIDATES) // folds
-
-    def remember(left_out: NDArray[np.bool_]) -> Floats:
-        """Remembers the other photographs; returns the highest deviation [N] in each photograph."""
-        kept = [each for each, left in zip(photographs, left_out, strict=True) if not left]
-        drawn = [draw_patches(_patches_of(kept, fold), number, random) for fold in range(folds)]
-        _set_patches(memory.get_layer(NEAREST), drawn, network.config.memory)
-        measured = [measure_distances(parts[each.fold], each.patches) for each in photographs]
-        return _set_deviation(memory, np.stack(measured), ~left_out)
-
-    left_out = np.zeros(len(photographs), np.bool_)
-    highest = remember(left_out)
-    for _ in range(MAX_REPEATS):
-        unlike = find_unlike(highest, fold_of)
-        if np.array_equal(unlike, left_out):
-            break
-        left_out, highest = unlike, remember(unlike)
-    return [photographs[place].index for place in np.flatnonzero(left_out)]
+    measured = [
+        one for part, each in zip(parts, by_fold, strict=True) for one in measure_distances(part, each)
+    ]
+    unlike = find_unlike(_set_deviation(memory, np.stack(measured)))
+    return [index for index, found in zip(chain.from_iterable(chosen), unlike, strict=True) if found]
 
 
-def _describe(
-    chosen: Sequence[Sequence[int]],
-    examples: ExampleSource,
-    describe: Callable[[NDArray[np.uint8]], Floats],
-    *,
-    rotate: bool,
-) -> Iterator[_GoodPhotograph]:
-    """Yields the chosen examples of each fold with their patches in float16."""
-    for fold, indices in enumerate(chosen):
-        rotated = set(pick_evenly(indices, ROTATED_PHOTOGRAPHS // len(chosen))) if rotate else set()
-        for index in indices:
-            image = examples[index].image
-            copies = rotated_copies(image) if index in rotated else ()
-            patches, *turned = (describe(one).astype(np.float16) for one in (image, *copies))
-            yield _GoodPhotograph(index, fold, patches, tuple(turned))
+def find_unlike(highest: Floats) -> NDArray[np.bool_]:
+    """Returns which photographs [N] have a highest deviation far above the usual one: they may be defective.
 
-
-def _patches_of(photographs: Sequence[_GoodPhotograph], fold: int) -> list[Floats]:
-    own = [each for each in photographs if each.fold == fold]
-    return [each.patches for each in own] + [one for each in own for one in each.copies]
-
-
-def find_unlike(highest: Floats, fold_of: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Returns which photographs [N] have a highest deviation far above the usual one.
-
-    Too few photographs do not show what is usual, and too many above it are not exceptions: then none. Each
-    fold keeps one.
+    None if the photographs are too few to show what is usual, or too many are far above it.
     """
     from scipy.stats import median_abs_deviation  # takes a second to import
 
     spread = max(float(median_abs_deviation(highest, scale="normal")), MIN_DEVIATION)
-    unlike = np.asarray(highest > np.median(highest) + MAX_DEVIATION * spread)
-    certain = len(highest) >= MIN_PHOTOGRAPHS and unlike.mean() <= MAX_UNLIKE
-    in_each_fold = len(set(fold_of[~unlike])) == len(set(fold_of))
-    return unlike if certain and in_each_fold else np.zeros_like(unlike)
+    unlike = np.asarray(highest > np.median(highest) + UNLIKE_DEVIATION * spread)
+    known = len(highest) >= MIN_PHOTOGRAPHS and unlike.mean() <= MAX_UNLIKE
+    return unlike if known else np.zeros_like(unlike)
 
 
 def _choose_examples(examples: ExampleSource, folds: int) -> list[list[int]]:
@@ -219,17 +183,17 @@ def _set_patches(nearest: NearestPatch, by_fold: Sequence[Floats], size: int) ->
         nearest.set_patches(candidates[others[choose_coreset(candidates[others], size, kept)]], fold)
 
 
-def _set_deviation(memory: keras.Model, distances: Floats, remembered: NDArray[np.bool_]) -> Floats:
-    """Sets what is usual from the distances [N, h, w] to patches of other photographs.
+def _set_deviation(memory: keras.Model, distances: Floats) -> Floats:
+    """Sets what is usual from the distances [N, h, w] of photographs that are not in the memory.
 
-    Those that are not `remembered` do not count. Returns the highest deviation [N] in each photograph.
+    Returns the highest deviation [N] in each photograph.
     """
-    usual = _blur(distances[remembered].mean(axis=0), 1.0)
+    usual = _blur(distances.mean(axis=0), 1.0)
     exceeding = distances - usual
-    spread = _spread(np.square(exceeding[remembered]).mean(axis=0))
+    spread = _spread(np.square(exceeding).mean(axis=0))
     highest = np.asarray((exceeding / spread).max(axis=(1, 2)))
-    deviation = max(float(highest[remembered].std(ddof=1)), MIN_DEVIATION)
-    bias = np.float32(highest[remembered].mean() / deviation - USUAL_LOG_ODDS)
+    deviation = max(float(highest.std(ddof=1)), MIN_DEVIATION)
+    bias = np.float32(highest.mean() / deviation - USUAL_LOG_ODDS)
     cells = np.ix_(*(_grid_cells(side) for side in usual.shape))
     memory.get_layer(DEVIATION).set_weights([usual[cells], deviation * spread[cells], bias])
     return highest

@@ -1,6 +1,6 @@
 """Patches of good surface: described by an encoder's features, sampled, and their distances measured."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -89,10 +89,11 @@ def patch_describer(memory: keras.Model, encode: Encode) -> Callable[[Image], Fl
     return describe
 
 
-def rotated_copies(image: Image) -> Iterator[Image]:
-    """Yields copies of an image [h, w, C], rotated by the right angles that keep its size."""
-    for turns in rotations_keeping_size(image.shape)[1:]:
-        yield np.ascontiguousarray(np.rot90(image, turns))
+def rotated_copies(images: Iterable[Image]) -> Iterator[Image]:
+    """Yields copies of each image [h, w, C], rotated by the right angles that keep its size."""
+    for image in images:
+        for turns in rotations_keeping_size(image.shape)[1:]:
+            yield np.ascontiguousarray(np.rot90(image, turns))
 
 
 def draw_patches(patches: Sequence[Floats], number: int, random: np.random.Generator) -> Floats:
@@ -103,6 +104,7 @@ def draw_patches(patches: Sequence[Floats], number: int, random: np.random.Gener
     return np.concatenate(drawn).astype(np.float32)
 
 
-def measure_distances(distances: keras.Model, patches: Floats) -> Floats:
-    """Returns the smoothed logarithms of distances [h, w] of the patches [h, w, D] of a photograph."""
-    return np.asarray(distances(tf.constant(patches[None], tf.float32), training=False)[0, ..., 0])
+def measure_distances(distances: keras.Model, patches: Sequence[Floats]) -> Iterator[Floats]:
+    """Yields the smoothed logarithms of distances [h, w] of the patches [h, w, D] of each photograph."""
+    for one in patches:
+        yield distances(tf.constant(one[None], tf.float32), training=False)[0, ..., 0].numpy()

@@ -52,10 +52,12 @@ from training.schedule_control import ScheduleControl
 from training.score_combination import combine_scores
 from training.stages import STAGES
 
-LEFT_OUT = (
-    "The memory of good surface leaves out good photographs that differ far more from the others than usual: "
-    "{}. Look at them, and label those that have a defect."
+UNLIKE = (
+    "Training images without a defect that are far less like the others than usual: {}. Look at them. If one "
+    "has a defect, label it: as a good one it hides defects like its own. Otherwise add more like it."
 )
+MAX_NAMES = 20
+"""Names that this note shows."""
 
 
 class Trainer:
@@ -423,13 +425,14 @@ class Trainer:
 
     def _save_result(self, log: RunLog) -> None:
         self.state.copy_best_to_validated()
+        notes: list[str] = []
         if self._has_fitted_parts:
             with self.durations.measure("memory"):
-                self._add_fitted_parts()
+                notes = self._add_fitted_parts()
         self.validator.store_logits(self._cache)
         with self.durations.measure("thresholds"):
             # `calibrate` may have changed the thresholds of a finished run.
-            result = self.folder.result() if self.folder.has_result else self._choose_thresholds()
+            result = self.folder.result() if self.folder.has_result else self._choose_thresholds(notes)
         if not self.dry_run:
             predictor = Predictor(self.validator.predictor.engine, result.model)
             log.draw("val", draw_validation(predictor, self.validator.images))
@@ -437,24 +440,28 @@ class Trainer:
         thresholds = result.model.thresholds.model_dump(include={"score", "mask"})
         log.finish({**result.validation, **thresholds})
 
-    def _add_fitted_parts(self) -> None:
-        """Builds the memory, fits how it is combined with the heads, and the classes of defects."""
+    def _add_fitted_parts(self) -> list[str]:
+        """Builds the memory, fits how it is combined with the heads, and the classes of defects.
+
+        Returns notes about the photographs.
+        """
         with self.durations.measure("encoding"):
             for _ in self.pipeline.encode():
                 pass
         features = self.features or FeatureCache(self.validated.encoder, self.image_shape, ArrayCache(0), 0)
+        notes: list[str] = []
         if self.config.network.memory:
             rotate = self.config.augmentation.rotate
-            left_out = build_memory(
+            unlike = build_memory(
                 self.validated, self.examples, features.find, self.config.seed, rotate=rotate
             )
-            if left_out and not self.dry_run:
-                names = list_names([self.examples.name(index) for index in left_out])
-                print(f"warning: {LEFT_OUT.format(names)}", file=sys.stderr)
+            names = [self.examples.name(index) for index in unlike]
+            notes += [UNLIKE.format(list_names(names))] * bool(names)
         combine_scores(self.validated, self.examples, features.find, balanced=self.config.balanced)
         fit_classes(self.validated, self.examples, features.find)
+        return notes
 
-    def _choose_thresholds(self) -> RunResult:
+    def _choose_thresholds(self, notes: list[str]) -> RunResult:
         model, config, measured = self.predictor.config, self.config, self._last_validation
         network = config.network
         if network.folds == 1 or network.memory or network.pools_classes or measured is None:  # other weights
@@ -462,7 +469,7 @@ class Trainer:
         chosen = choose_thresholds(model, measured, config.threshold, balanced=config.balanced)
         parts, read, pool = self.validator.parts_with(chosen.model), self.validator.read, self.validator.pool
         model = choose_mask_refinement(chosen.model, parts, read, pool)
-        warnings = [] if self.dry_run else [*chosen.notes]
+        warnings = [] if self.dry_run else [*notes, *chosen.notes]
         if not self._has_trained_decision():
             warnings.append(UNTRAINED_DECISION)
         for warning in warnings:
