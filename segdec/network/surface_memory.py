@@ -27,6 +27,9 @@ MIN_DISTANCE = 1e-3
 POSITIONS = 64
 """Rows and columns of the grids, stretched to the image, on which the usual distances are stored."""
 
+COMPARED_PATCHES = 1000
+"""Remembered patches that are compared at once: the products take four bytes for each cell and patch."""
+
 EPSILON = 1e-6
 
 UNCHANGED: dict[str, Any] = {"trainable": False, "autocast": False}
@@ -125,7 +128,7 @@ class PatchProjection(keras.layers.Layer):
 class NearestPatch(keras.layers.Layer):
     """Returns the logarithm of the distance to the nearest of `size` patches: [B, H, W, C] → [B, H, W, 1].
 
-    The squared distance is |x|² − max(2 x·m − |m|²) over the patches m: one matrix product. For training
+    The squared distance is |x|² − max(2 x·m − |m|²) over the patches m: matrix products. For training
     there are also as many patches for each of `folds`, chosen without its photographs; the call argument
     `without`, from 0, selects them.
     """
@@ -151,7 +154,11 @@ class NearestPatch(keras.layers.Layer):
     def call(self, inputs: Any, without: int | None = None) -> Any:
         x = ops.cast(inputs, self.compute_dtype)
         kernel, bias = self._select(without)
-        nearest = ops.max(_product(x, kernel) + bias, axis=-1, keepdims=True)
+        nearest = None
+        for start in range(0, self.size, COMPARED_PATCHES):
+            part = slice(start, start + COMPARED_PATCHES)
+            found = ops.max(_product(x, kernel[:, part]) + bias[part], axis=-1, keepdims=True)
+            nearest = found if nearest is None else ops.maximum(nearest, found)
         squared = ops.sum(ops.square(x), axis=-1, keepdims=True) - nearest
         return 0.5 * ops.log(ops.maximum(squared, MIN_DISTANCE**2))
 
