@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from segdec.network.surface_memory import EPSILON, PATCH_STRIDES, PATCHES
+from segdec.network.surface_memory import EPSILON, MIN_WIDTH, PATCH_STRIDES, PATCHES
 from training.data.array_cache import Arrays
 from training.data.augmentation import rotations_keeping_size
 
@@ -21,9 +21,9 @@ Encode = Callable[[Image], Arrays]
 SAMPLED_CELLS = 12_000
 """Cells whose principal components describe all patches."""
 
-VARIANCE_IMAGES, MIN_VARIANCE = 10, 1e-6
+VARIANCE_IMAGES, WIDE_VARIANCE_IMAGES, MIN_VARIANCE = 10, 100, 1e-6
 """The mean variance is added to that of each component, in the proportion of so many images to all, and a
-number for identical cells."""
+number for identical cells. Patches of more than `MIN_WIDTH` numbers have smaller components."""
 
 
 def set_projection(
@@ -38,7 +38,8 @@ def set_projection(
     sample = _sample_features(memory, encode, images, random)
     channels, width = sample.shape[1], layers[0].width
     variances, components = np.linalg.eigh(np.cov(sample, rowvar=False))  # ascending
-    added = VARIANCE_IMAGES / len(images) * variances.mean() + MIN_VARIANCE
+    added_images = VARIANCE_IMAGES if width <= MIN_WIDTH else WIDE_VARIANCE_IMAGES
+    added = added_images / len(images) * variances.mean() + MIN_VARIANCE
     deviations = np.sqrt(variances.clip(0) + added)
     kernel = np.zeros((channels, width))  # with fewer channels than numbers of a patch, some remain 0
     kernel[:, :channels] = (components / deviations)[:, ::-1][:, :width] / np.sqrt(width)
