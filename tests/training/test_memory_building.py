@@ -20,6 +20,7 @@ from segdec.engines.tensorflow import NetworkEngine
 from segdec.export.model_export import check_parity, full_precision, write_engine
 from segdec.network.folding import fold_network
 from segdec.network.network import build_network
+from segdec.network.surface_memory import PATCHES
 from segdec.photograph_check import SURFACE
 from segdec.photograph_reasons import PART, find_reason
 from tests.marks import slow_case
@@ -129,6 +130,19 @@ def test_defective_photographs_among_many_good_ones_are_found(network):
     for index, rows in ((10, 16), (31, 24), (62, 32)):
         images[index][8 : 8 + rows, 16:48] //= 2
     assert build(network, images)[1] == [10, 31, 62]
+
+
+def test_small_variances_count_less_in_wide_patches(network, monkeypatch):
+    random = np.random.default_rng(1)
+    images = [surface(random) for _ in range(12)]
+    scales = []
+    for narrow in (96, 95):
+        monkeypatch.setattr("training.surface_patches.MIN_WIDTH", narrow)
+        build(network, images)
+        kernels = [network.memory.get_layer(f"{PATCHES}_{stride}").get_weights()[0] for stride in (8, 16)]
+        scales.append(np.linalg.norm(np.concatenate(kernels), axis=0)[:20])
+    ratio = scales[0] / scales[1]
+    assert ratio[0] > 1 and (np.diff(ratio) > -1e-4).all()
 
 
 def test_photographs_far_above_the_usual_deviation_are_unlike_the_others():
