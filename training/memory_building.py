@@ -46,10 +46,10 @@ MIN_SPREAD, MIN_DEVIATION = 0.01, 0.1
 """Lower limits of the spread of logarithms of distances, and of the deviation of the highest one in a
 photograph, for photographs that are nearly identical."""
 
-MIN_PHOTOGRAPHS, MAX_UNLIKE = 20, 0.2
+MIN_PHOTOGRAPHS, MAX_OUTLIER_SHARE = 20, 0.2
 """Photographs that show what is usual, and the maximum share of those that are unlike the others."""
 
-UNLIKE_DEVIATION = 5.0
+OUTLIER_DEVIATION = 5.0
 """Robust standard deviations above the median from which a photograph is unlike the others."""
 
 USUAL_LOG_ODDS = -3.0
@@ -68,7 +68,7 @@ def build_memory(
     patches that are chosen without them. With `rotate`, copies rotated by right angles are remembered too.
 
     Returns:
-        The indices of the examples that are far less like the others than usual, see `find_unlike`.
+        The indices of the examples that are far less like the others than usual, see `find_outliers`.
 
     Raises:
         DatasetError: If a fold has no good example.
@@ -98,11 +98,11 @@ def build_memory(
     measured = [
         one for part, each in zip(parts, by_fold, strict=True) for one in measure_distances(part, each)
     ]
-    unlike = find_unlike(_set_deviation(memory, np.stack(measured)))
-    return [index for index, found in zip(chain.from_iterable(chosen), unlike, strict=True) if found]
+    outliers = find_outliers(_set_deviation(memory, np.stack(measured)))
+    return [index for index, found in zip(chain.from_iterable(chosen), outliers, strict=True) if found]
 
 
-def find_unlike(highest: Floats) -> NDArray[np.bool_]:
+def find_outliers(highest: Floats) -> NDArray[np.bool_]:
     """Returns which photographs [N] have a highest deviation far above the usual one: they may be defective.
 
     None if the photographs are too few to show what is usual, or too many are far above it.
@@ -110,9 +110,9 @@ def find_unlike(highest: Floats) -> NDArray[np.bool_]:
     from scipy.stats import median_abs_deviation  # takes a second to import
 
     spread = max(float(median_abs_deviation(highest, scale="normal")), MIN_DEVIATION)
-    unlike = np.asarray(highest > np.median(highest) + UNLIKE_DEVIATION * spread)
-    known = len(highest) >= MIN_PHOTOGRAPHS and unlike.mean() <= MAX_UNLIKE
-    return unlike if known else np.zeros_like(unlike)
+    outliers = np.asarray(highest > np.median(highest) + OUTLIER_DEVIATION * spread)
+    known = len(highest) >= MIN_PHOTOGRAPHS and outliers.mean() <= MAX_OUTLIER_SHARE
+    return outliers if known else np.zeros_like(outliers)
 
 
 def _choose_examples(examples: ExampleSource, folds: int) -> list[list[int]]:

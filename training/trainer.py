@@ -52,7 +52,7 @@ from training.schedule_control import ScheduleControl
 from training.score_combination import combine_scores
 from training.stages import STAGES
 
-UNLIKE = (
+OUTLIERS_NOTE = (
     "Training images without a defect that are far less like the others than usual: {}. Look at them. If one "
     "has a defect, label it: as a good one it hides defects like its own. Otherwise add more like it."
 )
@@ -452,11 +452,12 @@ class Trainer:
         notes: list[str] = []
         if self.config.network.memory:
             rotate = self.config.augmentation.rotate
-            unlike = build_memory(
+            outliers = build_memory(
                 self.validated, self.examples, features.find, self.config.seed, rotate=rotate
             )
-            names = [self.examples.name(index) for index in unlike]
-            notes += [UNLIKE.format(list_names(names))] * bool(names)
+            if outliers:
+                names = [self.examples.name(index) for index in outliers]
+                notes.append(OUTLIERS_NOTE.format(list_names(names, MAX_NAMES)))
         combine_scores(self.validated, self.examples, features.find, balanced=self.config.balanced)
         fit_classes(self.validated, self.examples, features.find)
         return notes

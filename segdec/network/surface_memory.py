@@ -27,7 +27,7 @@ MIN_DISTANCE = 1e-3
 POSITIONS = 64
 """Rows and columns of the grids, stretched to the image, on which the usual distances are stored."""
 
-COMPARED_PATCHES = 1000
+PATCHES_AT_ONCE = 1000
 """Remembered patches that are compared at once: the products take four bytes for each cell and patch."""
 
 EPSILON = 1e-6
@@ -155,8 +155,8 @@ class NearestPatch(keras.layers.Layer):
         x = ops.cast(inputs, self.compute_dtype)
         kernel, bias = self._select(without)
         nearest = None
-        for start in range(0, self.size, COMPARED_PATCHES):
-            part = slice(start, start + COMPARED_PATCHES)
+        for start in range(0, self.size, PATCHES_AT_ONCE):
+            part = slice(start, start + PATCHES_AT_ONCE)
             found = ops.max(_product(x, kernel[:, part]) + bias[part], axis=-1, keepdims=True)
             nearest = found if nearest is None else ops.maximum(nearest, found)
         squared = ops.sum(ops.square(x), axis=-1, keepdims=True) - nearest

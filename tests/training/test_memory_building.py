@@ -26,7 +26,7 @@ from segdec.photograph_reasons import PART, find_reason
 from tests.marks import slow_case
 from tests.tiny_encoder import load_encoder
 from training.evaluate import evaluate_run
-from training.memory_building import BORDER, USUAL_LOG_ODDS, build_memory, choose_coreset, find_unlike
+from training.memory_building import BORDER, USUAL_LOG_ODDS, build_memory, choose_coreset, find_outliers
 from training.photograph_limits import choose_limits, measure_with
 from training.trainer import Trainer
 
@@ -83,7 +83,7 @@ def scores(network, images):
 def build(network, images, labels=None, *, rotate=False):
     """Builds the memory from images, in turns of the three folds.
 
-    Returns the encoded ones, and the indices of those that are left out.
+    Returns the encoded ones, and the indices of those that are far less like the others than usual.
     """
     encoded = []
 
@@ -148,9 +148,9 @@ def test_small_variances_count_less_in_wide_patches(network, monkeypatch):
 def test_photographs_far_above_the_usual_deviation_are_unlike_the_others():
     """By hand: median 1; its median absolute deviation is 1, so a robust standard deviation is 1.48."""
     usual = [0, 1, 2] * 7
-    assert find_unlike(np.array([*usual, 8, 9])).tolist() == [False] * 22 + [True]
-    assert not find_unlike(np.array([*usual[:17], 9])).any()
-    assert not find_unlike(np.array([*usual, *range(20, 26)])).any()
+    assert find_outliers(np.array([*usual, 8, 9])).tolist() == [False] * 22 + [True]
+    assert not find_outliers(np.array([*usual[:17], 9])).any()
+    assert not find_outliers(np.array([*usual, *range(20, 26)])).any()
 
 
 @pytest.mark.parametrize("image", [surface(np.random.default_rng(1)), np.full((64, 64, 1), 99, np.uint8)])
@@ -276,7 +276,7 @@ def test_a_run_on_good_photographs_alone_is_repeatable_and_evaluated(
     assert evaluate_run(run_on_good.path, "train").rating.level == "not measurable"
     evaluated = evaluate_run(run_on_good.path, "test")
     assert evaluated.rating.level != "useless" or "No stage trained" not in evaluated.rating.reason
-    found = [0, 2]
+    found = [0, 2, 3, 5]
     monkeypatch.setattr(
         "training.trainer.build_memory", lambda *given, **options: [*build_memory(*given, **options), *found]
     )
@@ -284,7 +284,7 @@ def test_a_run_on_good_photographs_alone_is_repeatable_and_evaluated(
     for one, other in zip(run_on_good.network().get_weights(), again.network().get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
     names = [run_on_good.items("train")[index].name for index in found]
-    note = f"less like the others than usual: 2 ({', '.join(names)}). Look at them."
+    note = f"less like the others than usual: 4 ({', '.join(names)}). Look at them."
     assert note in again.result().warnings[0] and note in capsys.readouterr().err
 
 

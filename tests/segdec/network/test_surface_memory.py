@@ -18,7 +18,7 @@ ENGINES = ("openvino", "tensorflow", "tensorflow-bfloat16", "openvino-int8")
 
 @pytest.mark.parametrize("at_once", [3, 7])
 def test_distance_to_the_nearest_patch(at_once, monkeypatch):
-    monkeypatch.setattr("segdec.network.surface_memory.COMPARED_PATCHES", at_once)
+    monkeypatch.setattr("segdec.network.surface_memory.PATCHES_AT_ONCE", at_once)
     random = np.random.default_rng(0)
     x = random.normal(size=(2, 3, 5, 8)).astype(np.float32)
     patches = random.normal(size=(7, 8)).astype(np.float32)
@@ -87,7 +87,7 @@ def test_each_engine_gives_the_results_of_the_network(
     tiny_encoder, tiny_encoder_weights, tmp_path, name, monkeypatch
 ):
     """For one size and for others; with reduced precision within a tenth of the deviation."""
-    monkeypatch.setattr("segdec.network.surface_memory.COMPARED_PATCHES", 20)  # in two products
+    monkeypatch.setattr("segdec.network.surface_memory.PATCHES_AT_ONCE", 20)  # in two products
     engines = pytest.importorskip("segdec.engines")
     pytest.importorskip("nncf" if name.endswith("int8") else engines.ENGINES[name].package)
     from segdec.export.model_export import write_engine
