@@ -145,6 +145,11 @@ class NetworkConfig(Config):
         description="patches of good surface that the network remembers; the distance to the nearest one is "
         "part of the score, and without heads also the mask, so that nothing is trained; 0 = none",
     )
+    pooled_score: bool = Field(
+        False,
+        description="combine the scores of heads and memory with a linear map of the encoder's features of "
+        "the whole photograph, which is fitted after the training",
+    )
     pooled_classes: bool = Field(
         False,
         description="take the class of a defect from the encoder's features where the defect is, by linear "
@@ -189,6 +194,11 @@ class NetworkConfig(Config):
             raise ValueError(
                 f"memory={self.memory} with heads=1; expected heads=0 for the memory alone, or two or more, "
                 "each trained without one fold: the scores of their folds show how to combine both"
+            )
+        if self.pooled_score and not (self.heads and self.memory):
+            raise ValueError(
+                f"pooled_score with heads={self.heads} and memory={self.memory}; expected both above 0, with "
+                "whose scores it is combined: set them, or pooled_score=false"
             )
         if self.pooled_classes and self.heads < 2:
             raise ValueError(

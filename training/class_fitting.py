@@ -1,22 +1,18 @@
 """Fits the class of a defect to features of the encoder that are pooled over the defect."""
 
-import warnings
 from typing import Any
 
 import keras
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from segdec.encoders import JOINED_STRIDES
 from segdec.network.network import DEFECT_WEIGHTS, SegDecNet
 from segdec.network.pooled_classes import weights_of_stride
 from training.data.array_cache import Arrays
 from training.data.example_source import ExampleSource
+from training.discriminant import ABSENT, fit_map
 from training.fold_outputs import fold_outputs
 from training.surface_patches import Encode
 
@@ -25,15 +21,6 @@ Integers = NDArray[np.int64]
 
 CLASS_LOGITS = "class_logits"
 """Name of the output with the classes of the decision network."""
-
-COMPONENTS = 40
-"""Principal components of the pooled features that are used at most."""
-
-SHRINKAGE = 0.2
-"""Weight of the mean variance in the covariance within the classes, which few examples do not determine."""
-
-ABSENT = -1e4
-"""Logit of a class without examples, before the scale."""
 
 MIN_SCALE = 0.02
 """Lower limit of the factor of all logits."""
@@ -88,30 +75,6 @@ def pool_features(weights: NDArray[np.float32], features: Arrays) -> Floats:
     return np.concatenate(means, axis=1).ravel()
 
 
-def fit_map(pooled: Floats, classes: Integers, number: int) -> tuple[Floats, Floats]:
-    """Fits kernel [F, K] and bias [K] of the logits of K = `number` classes to pooled features [N, F].
-
-    They are those of a linear discriminant analysis with shrinkage (Friedman, "Regularized discriminant
-    analysis", 1989) of the principal components. A class without examples is never predicted; without two
-    different examples of any class, all others have the same logit.
-    """
-    kernel, bias = np.zeros((pooled.shape[1], number)), np.full(number, ABSENT)
-    present = np.unique(classes)
-    bias[present] = 0.0
-    differ = any(np.ptp(pooled[classes == each], axis=0).any() for each in present)
-    if len(present) > 1 and differ:
-        pipeline = make_pipeline(
-            StandardScaler(),
-            PCA(min(COMPONENTS, *pooled.shape), random_state=0),
-            LinearDiscriminantAnalysis(solver="lsqr", shrinkage=SHRINKAGE),
-        )
-        with warnings.catch_warnings(action="ignore", category=UserWarning):  # about one example of a class
-            pipeline.fit(pooled, classes)
-        bias[present] = _logits(pipeline, np.zeros((1, pooled.shape[1])))[0]
-        kernel[:, present] = _logits(pipeline, np.eye(pooled.shape[1])) - bias[present]
-    return kernel, bias
-
-
 def fit_scale(logits: Floats, classes: Integers) -> float:
     """Returns the factor, at most 1, of out-of-fold logits [N, K] with the lowest log loss; classes are [N].
 
@@ -127,9 +90,3 @@ def fit_scale(logits: Floats, classes: Integers) -> float:
         return float((np.logaddexp.reduce(scale * logits[known], axis=1) - scale * own[known]).mean())
 
     return float(minimize_scalar(log_loss, bounds=(MIN_SCALE, 1.0), method="bounded").x)
-
-
-def _logits(pipeline: Pipeline, pooled: Floats) -> Floats:
-    """Returns a column for each class [N, K]; of two classes, scikit-learn returns only the difference."""
-    decided = pipeline.decision_function(pooled)
-    return np.stack([np.zeros_like(decided), decided], axis=1) if decided.ndim == 1 else decided

@@ -14,6 +14,7 @@ from segdec.network.fourier_convolution import FourierConv2D
 from segdec.network.layers import ComputePolicy, all_layers
 from segdec.network.network import PIXEL_SCALE, SegDecNet, build_network
 from segdec.network.pooled_classes import PooledClasses
+from segdec.network.pooled_score import PooledScore
 from segdec.network.surface_memory import NearestPatch
 
 Weights = NDArray[np.float32]
@@ -68,7 +69,7 @@ def _copy_weights(trained: keras.Model, served: keras.Model, first: tuple[str, C
             weights = _fold(before, weights, origin[norm])
         if layer.name in standardized:
             weights = standardized[layer.name]
-        if isinstance(layer, NearestPatch | PooledClasses):  # without those of single folds
+        if isinstance(layer, NearestPatch | PooledClasses | PooledScore):  # without those of single folds
             weights = weights[: len(layer.weights)]
         for variable, value in zip(layer.weights, weights, strict=True):
             variable.assign(value.reshape(variable.shape))  # a dense kernel [C, D] becomes one [1, 1, C, D]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import keras
 from keras import layers
@@ -24,6 +24,7 @@ from segdec.network.layers import (
 )
 from segdec.network.mask_prior import MaskPrior
 from segdec.network.pooled_classes import DefectWeights, PooledClasses
+from segdec.network.pooled_score import FeatureStatistics, PooledScore
 from segdec.network.score_combination import Evidence, ScoreCombination
 from segdec.network.surface_memory import MEMORY, build_memory, highest_logit, without_fold
 
@@ -33,6 +34,9 @@ Segmented = tuple[Any, Any, Any]
 EVIDENCE = "evidence"
 """Name of the layer whose output is combined to one score."""
 
+STATISTICS = "feature_statistics"
+"""Name of the layer whose output is mapped to the pooled score."""
+
 DEFECT_WEIGHTS = "defect_weights"
 """Name of the layer that weighs the encoder's features for the class of a defect."""
 
@@ -41,6 +45,14 @@ FEATURES = "features"
 
 PIXEL_SCALE = 1.0 / 255.0
 """Factor of the pixel values 0…255 before the first convolution."""
+
+
+class FittedLayers(NamedTuple):
+    """Layers whose weights are fitted after the training; None = the configuration needs none."""
+
+    combination: ScoreCombination | None
+    pooled_score: PooledScore | None
+    pooled_classes: PooledClasses | None
 
 
 @keras.saving.register_keras_serializable(package="segdec")
@@ -54,7 +66,8 @@ class SegDecNet(keras.Model):
     are 0…255; the first layer scales them. For a mask stride below 8, a decoder in `segmentation` refines the
     mask; the decision network uses the coarse mask, as published. With one mask per defect class, it uses the
     maximum logit of each pixel. With `pooled_classes`, the encoder's features determine the class of a
-    defect, see `segdec.network.pooled_classes`. `policy` is not saved with the configuration.
+    defect, see `segdec.network.pooled_classes`; with `pooled_score` their statistics are part of the score,
+    see `segdec.network.pooled_score`. `policy` is not saved with the configuration.
 
     Input shape:
         `[B, H, W, input_channels]`, H and W divisible by 8.
@@ -78,17 +91,11 @@ class SegDecNet(keras.Model):
         segmentation = build_segmentation(config, policy)
         decisions = [build_decision(config, policy, name) for name in _names("decision", config)]
         image = keras.Input((None, None, config.input_channels), name="image")
-        combination = None
-        if config.heads and config.memory:
-            combination = ScoreCombination(dtype=keras.config.floatx(), name="score_combination")
-        pooled_classes = None
-        if config.pools_classes:
-            folds = 0 if policy.folded else config.folds
-            pooled_classes = PooledClasses(folds, dtype=keras.config.floatx(), name="pooled_classes")
-        outputs = _outputs(segmentation(image), decisions, config, combination, pooled_classes)
+        fitted = _fitted_layers(config, folds=0 if policy.folded else config.folds)
+        outputs = _outputs(segmentation(image), decisions, config, fitted)
         super().__init__(inputs=image, outputs=outputs, **kwargs)
         self.config, self.segmentation, self.decisions = config, segmentation, decisions
-        self.combination, self.pooled_classes = combination, pooled_classes
+        self.combination, self.pooled_score, self.pooled_classes = fitted
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Runs both parts; raises ValueError if the height, the width or the channels are wrong."""
@@ -117,6 +124,11 @@ class SegDecNet(keras.Model):
         """The memory of good surface, see `segdec.network.surface_memory`; None without one."""
         return self.segmentation.get_layer(MEMORY) if self.config.memory else None
 
+    @property
+    def fitted_layers(self) -> FittedLayers:
+        """The layers whose weights are fitted after the training."""
+        return FittedLayers(self.combination, self.pooled_score, self.pooled_classes)
+
     def segment(self, inputs: Any, training: bool) -> list[Segmented]:
         """Returns the outputs of each head for images, or for the encoder's features by name."""
         if isinstance(inputs, dict):
@@ -127,9 +139,9 @@ class SegDecNet(keras.Model):
     def without_fold(self, fold: int, *, encoded: bool = False) -> keras.Model:
         """Returns a model with the same outputs, made of what was built without a fold (from 0).
 
-        It shares the weights of the head that was trained without the fold, and of the memory and the map of
-        classes without its photographs. Its input is an image, or with `encoded` the encoder's features by
-        name.
+        It shares the weights of the head that was trained without the fold, and of the memory and the maps of
+        pooled features without its photographs. Its input is an image, or with `encoded` the encoder's
+        features by name.
         """
         encoder = self.segmentation.get_layer("encoder")
         inputs = feature_inputs(encoder) if encoded else self.input
@@ -139,8 +151,7 @@ class SegDecNet(keras.Model):
             segmented[MEMORY] = without_fold(self.memory, fold)(features)
         segmented[FEATURES] = features
         decisions = self.decisions[fold : fold + 1]
-        parts = decisions, self.config, self.combination, self.pooled_classes
-        outputs = _outputs(segmented, *parts, without=fold)
+        outputs = _outputs(segmented, decisions, self.config, self.fitted_layers, without=fold)
         return keras.Model(inputs, outputs)
 
     def get_config(self) -> dict[str, Any]:
@@ -160,14 +171,14 @@ def _outputs(
     segmented: Mapping[str, Any],
     decisions: Sequence[keras.Model],
     config: NetworkConfig,
-    combination: ScoreCombination | None,
-    pooled_classes: PooledClasses | None,
+    fitted: FittedLayers,
     without: int | None = None,
 ) -> dict[str, Any]:
     """Returns the means over the heads of mask logits and class logits; without heads those of the memory.
 
-    `segmented` are the outputs of the segmentation by name. With a combination, the memory changes the
-    decision; `pooled_classes` changes the classes, by the map without a fold if one is given.
+    `segmented` are the outputs of the segmentation by name. With a combination, the memory and the pooled
+    score change the decision; `pooled_classes` changes the classes. Maps of pooled features are those without
+    a fold if one is given.
     """
     memory_logits, surface = segmented.get(MEMORY, (None, None))
     if not config.heads:
@@ -180,17 +191,33 @@ def _outputs(
     masks = [mask_logits for _, _, mask_logits in heads]
     mask_logits = _mean(masks, "mean_mask")
     decision = _mean(decided, "mean_decision")
-    if combination is not None:
-        describe = Evidence(dtype=keras.config.floatx(), name=EVIDENCE)
-        decision = combination([decision, describe([decision, memory_logits, *masks])])
-    if pooled_classes is not None:
-        joined = [segmented[FEATURES][f"joined_{stride}"] for stride in JOINED_STRIDES]
-        weigh = DefectWeights(dtype=keras.config.floatx(), name=DEFECT_WEIGHTS)
+    exact = {"dtype": keras.config.floatx()}
+    features = segmented.get(FEATURES)
+    joined = [features[f"joined_{stride}"] for stride in JOINED_STRIDES] if features is not None else []
+    if fitted.combination is not None:
+        pooled = []
+        if fitted.pooled_score is not None:
+            statistics = FeatureStatistics(**exact, name=STATISTICS)(joined)
+            pooled = [fitted.pooled_score(statistics, without=without)]
+        evidence = Evidence(**exact, name=EVIDENCE)([[decision], [memory_logits], masks, pooled])
+        decision = fitted.combination([decision, evidence])
+    if fitted.pooled_classes is not None:
+        weigh = DefectWeights(**exact, name=DEFECT_WEIGHTS)
         memory = [] if memory_logits is None else [memory_logits]
         weights = weigh([[coarse for _, coarse, _ in heads], memory])
-        decision = pooled_classes([decision, weights, *joined], without=without)
+        decision = fitted.pooled_classes([decision, weights, *joined], without=without)
     outputs = {"mask_logits": mask_logits, "class_logits": classify(decision, config)}
     return outputs if surface is None else {**outputs, "surface": surface}
+
+
+def _fitted_layers(config: NetworkConfig, folds: int) -> FittedLayers:
+    exact = {"dtype": keras.config.floatx()}
+    combines = config.heads and config.memory
+    return FittedLayers(
+        ScoreCombination(**exact, name="score_combination") if combines else None,
+        PooledScore(folds, **exact, name="pooled_score") if config.pooled_score else None,
+        PooledClasses(folds, **exact, name="pooled_classes") if config.pools_classes else None,
+    )
 
 
 def outputs_of_heads(segmented: Mapping[str, Any]) -> list[Segmented]:
@@ -221,7 +248,7 @@ def build_network(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY)
 def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
     """Builds a model: image [B, H, W, C] → `Segmented` by the name of the head, and the memory's outputs.
 
-    With `pooled_classes` also the encoder's features.
+    Where features are pooled, also the encoder's features.
 
     The features are [B, H/8, W/8, F]. Coarse logits are [B, H/8, W/8, M], final ones [B, H/s, W/s, M]; they
     are the same if the stride s is 8. With an encoder, it and each head are separate models.
@@ -234,7 +261,7 @@ def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_PO
             parts.append(build_memory(feature_inputs(encoder), config, folded=policy.folded))
         features = encoder(image)
         outputs = {part.name: part(features) for part in parts}
-        if config.pools_classes:
+        if config.pooled_score or config.pools_classes:
             outputs[FEATURES] = features
         return keras.Model(image, outputs, name="segmentation")
     x, skips = image, {}

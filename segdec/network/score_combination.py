@@ -1,4 +1,4 @@
-"""One score from trained heads and the memory of good surface."""
+"""One score from trained heads, the memory of good surface and pooled features."""
 
 from typing import Any
 
@@ -21,25 +21,29 @@ NEVER = -1e9
 class Evidence(keras.layers.Layer):
     """Describes a photograph for `ScoreCombination`.
 
-    Input: the mean of the decisions [B, C], logits of the memory [B, h, w, 1], and mask logits [B, H, W, M]
-    of each head. Output [B, 3]: the log-odds of a defect, the highest mask logit (mean over the heads) and
-    the highest logit of the memory.
+    Input: the mean of the decisions [B, C], logits of the memory [B, h, w, 1], in a list the mask logits [B,
+    H, W, M] of each head, and in another one the output of `PooledScore` [B, 1], if there is one. Output [B,
+    3] or [B, 4]: the log-odds of a defect, the highest mask logit (mean over the heads), the highest logit of
+    the memory, and the pooled score.
     """
 
     def call(self, inputs: Any) -> Any:
-        decided, memory_logits, *mask_logits = (ops.cast(one, self.compute_dtype) for one in inputs)
+        (decided,), (memory_logits,), mask_logits, pooled = (
+            [ops.cast(one, self.compute_dtype) for one in part] for part in inputs
+        )
         # With several defect classes, the log-odds are a logit of their own: see `DefectAndClass`.
         log_odds = decided[:, 0] if decided.shape[1] > 2 else decided[:, 1] - decided[:, 0]
         # The highest logit of the mean mask would be lower than that of one head, which is what the weights
         # and the thresholds are chosen on.
         highest_of_heads = [_highest(one) for one in mask_logits]
         highest = sum(highest_of_heads[1:], highest_of_heads[0]) / len(highest_of_heads)
-        return ops.stack([log_odds, highest, _highest(memory_logits)], axis=1)
+        found = [log_odds, highest, _highest(memory_logits), *(one[:, 0] for one in pooled)]
+        return ops.stack(found, axis=1)
 
 
 @keras.saving.register_keras_serializable(package="segdec")
 class ScoreCombination(keras.layers.Layer):
-    """Combines the evidence [B, 3] to log-odds of a defect and changes the decision [B, C] accordingly.
+    """Combines evidence [B, N] to log-odds of a defect and changes the decision [B, C] accordingly.
 
     With weights w and bias b, the log-odds are log(exp(w · evidence + b) + exp(u)), where u is the highest
     logit of the memory plus `unusual`: what is very unlike good surface is not outvoted. Initially the
@@ -49,9 +53,10 @@ class ScoreCombination(keras.layers.Layer):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(trainable=False, **kwargs)
 
-    def build(self, input_shape: list[tuple[int | None, ...]]) -> None:  # noqa: ARG002
-        decision_only = keras.initializers.Constant([1.0, 0.0, 0.0])
-        self.kernel = self.add_weight((3,), decision_only, name="kernel", **UNCHANGED)
+    def build(self, input_shape: list[tuple[int | None, ...]]) -> None:
+        number = input_shape[1][-1] or 0
+        decision_only = keras.initializers.Constant(np.eye(number)[0])
+        self.kernel = self.add_weight((number,), decision_only, name="kernel", **UNCHANGED)
         self.bias = self.add_weight((), "zeros", name="bias", **UNCHANGED)
         never = keras.initializers.Constant(NEVER)
         self.unusual = self.add_weight((), never, name="unusual", **UNCHANGED)
@@ -59,7 +64,7 @@ class ScoreCombination(keras.layers.Layer):
     def set_combination(
         self, weights: NDArray[np.float64], bias: float, unusual: float = UNUSUAL_LOG_ODDS
     ) -> None:
-        """Sets the weights [3] of the evidence, their bias, and what is added to the memory's logit."""
+        """Sets the weights [N] of the evidence, their bias, and what is added to the memory's logit."""
         for variable, value in zip(self.weights, (weights, bias, unusual), strict=True):
             variable.assign(value)
 

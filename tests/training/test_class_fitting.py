@@ -9,73 +9,15 @@ import pytest
 pytest.importorskip("tensorflow")
 
 import keras
-from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from segdec.config import NetworkConfig
 from segdec.network.network import DEFECT_WEIGHTS, build_network
 from tests.segdec.network.trained_encoder import HEAD
 from tests.tiny_encoder import load_encoder
+from tests.training.separable_classes import CHANNELS, make_separable, predict
 from training import class_fitting
-from training.class_fitting import ABSENT, COMPONENTS, SHRINKAGE, fit_classes, fit_map, fit_scale
-
-CHANNELS = 60
-
-
-def made(classes, *, distance=8.0):
-    """Features of classes [N], each with a direction of its own; channels have different means and scales."""
-    random = np.random.default_rng(0)
-    directions = random.normal(size=(max(classes) + 1, CHANNELS))
-    pooled = distance * directions[classes] / np.sqrt(CHANNELS) + random.normal(size=(len(classes), CHANNELS))
-    return 100 + pooled * np.geomspace(0.01, 10, CHANNELS), np.array(classes)
-
-
-def predict(pooled, kernel, bias):
-    return (pooled @ kernel + bias).argmax(axis=1)
-
-
-@pytest.mark.parametrize("number", [2, 4])
-def test_the_map_gives_the_log_posteriors_of_the_discriminant_analysis(number):
-    pooled, classes = made(np.arange(72) % number)
-    kernel, bias = fit_map(pooled, classes, number)
-    analysis = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=SHRINKAGE)
-    pipeline = make_pipeline(StandardScaler(), PCA(COMPONENTS, random_state=0), analysis).fit(pooled, classes)
-    others, _ = made((np.arange(20) + 1) % number, distance=1.0)
-    logits = others @ kernel + bias
-    posteriors = np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))
-    np.testing.assert_allclose(posteriors, pipeline.predict_proba(others), atol=1e-6)
-    assert posteriors.argmax(axis=1).std() > 0
-
-
-def test_classes_with_one_or_two_examples_are_learnt_and_one_without_is_never_predicted():
-    pooled, classes = made([0] * 20 + [1] * 20 + [2] + [4] * 2)
-    kernel, bias = fit_map(pooled, classes, 5)
-    assert np.isfinite(kernel).all()
-    assert np.isfinite(bias).all()
-    assert predict(pooled, kernel, bias).tolist() == classes.tolist()
-    anything = np.random.default_rng(1).normal(100, 300, (500, CHANNELS))
-    assert set(predict(anything, kernel, bias)) == {0, 1, 2, 4}
-
-
-@pytest.mark.parametrize("constant", [False, True])
-def test_identical_photographs_of_a_class_give_a_finite_map(constant):
-    pooled, classes = made([0, 1])
-    pooled, classes = np.repeat(pooled, 3, axis=0), np.repeat(classes, 3)
-    if constant:
-        pooled[:] = pooled[0]
-    kernel, bias = fit_map(pooled, classes, 3)
-    assert np.abs(kernel).max() < 1e6
-    assert bias.tolist() == [0, 0, ABSENT]
-
-
-@pytest.mark.parametrize("classes", [[1], [1, 1], [0, 1], [1, 0, 1]])
-def test_very_few_examples_give_a_finite_map(classes):
-    pooled, classes = made(classes)
-    kernel, bias = fit_map(pooled, classes, 3)
-    assert np.isfinite(kernel).all()
-    assert set(predict(pooled, kernel, bias)) <= set(classes)
+from training.class_fitting import fit_classes, fit_scale
+from training.discriminant import ABSENT, fit_map
 
 
 def test_the_scale_gives_the_probability_with_which_the_class_is_correct():
@@ -120,7 +62,7 @@ def fit(monkeypatch, pooled, labels, decided):
 def test_each_fold_gets_a_map_that_is_fitted_without_it(monkeypatch):
     """Without fold 1, which has all of class 2, that is never predicted."""
     labels = np.array([2, 1, 1] * 12)
-    pooled, _ = made(labels)
+    pooled, _ = make_separable(labels)
     maps = fit(monkeypatch, pooled, labels, [0] * 36)
     assert list(maps) == [None, 0, 1, 2]
     assert predict(pooled, *maps[None]).tolist() == (labels - 1).tolist()

@@ -105,7 +105,7 @@ def test_a_trained_encoder_continues_where_it_was(load, tmp_path, interrupt_run,
 
 HEADS = (
     *("--network.heads", "2", "--network.memory", "30"),
-    *("--network.standardize-features", "--network.linear-mask"),
+    *("--network.standardize-features", "--network.linear-mask", "--network.pooled-score"),
 )
 TWO_STAGES = ("--stages.decision.steps", "0")
 
@@ -142,6 +142,7 @@ def test_every_photograph_is_scored_by_the_head_that_was_trained_without_it(head
     assert len(result.scored.labels) == len(items)
     assert "each scored by a network built without it" in result.chosen_by
     assert network.combination.unusual.numpy() == UNUSUAL_LOG_ODDS
+    assert all(np.any(kernel) for kernel, _ in network.pooled_score.maps)
     (heads_run.path / ENCODERS_FILE).write_text("encoder     tiny: the fastest\n            tiny  AP 0.9\n")
     summary = evaluate_run(heads_run.path, "train")
     assert "out-of-fold photographs" in summary.rating.reason
@@ -228,12 +229,14 @@ def three_kinds(tmp_path_factory):
     return "--data.root", str(root), "--data.splits", str(splits)
 
 
-@pytest.mark.parametrize("memory", ["30", "0"])
+@pytest.mark.parametrize(
+    "memory", [(), ("--network.memory", "0", "--no-network.pooled-score")], ids=["memory", "no memory"]
+)
 def test_the_classes_of_defects_are_fitted_after_the_training(load_heads, three_kinds, tmp_path, memory):
     """Scores and masks are those of the same run without them."""
     networks, results = [], []
     for number, more in enumerate(((), ("--network.pooled-classes",))):
-        flags = (*three_kinds, *JOINT_ALONE, "--network.memory", memory, *more)
+        flags = (*three_kinds, *JOINT_ALONE, *memory, *more)
         run = Trainer(load_heads(tmp_path / str(number), *flags)).run()
         networks.append([run.network(), *map(run.network().without_fold, (0, 1))])
         results.append(run.result())

@@ -54,7 +54,8 @@ def measure_average_precision(
         write_splits(splits, items)
         trial = trial_experiment(config, Path(folder), MAX_STEPS)
         data = trial.data.model_copy(update={"splits": splits})
-        network = trial.network.model_copy(update={"memory": 0})  # it costs time, and each encoder gets one
+        # A memory costs time, and each encoder gets one.
+        network = trial.network.model_copy(update={"memory": 0, "pooled_score": False})
         trial = trial.model_copy(update={"data": data, "network": network})
         control = TimeControl(trial.stages.steps, clock() + share_s, clock)
         result = Trainer(trial, dry_run=True, control=control, load_weights=load_weights).run().result()

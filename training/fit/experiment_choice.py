@@ -272,6 +272,10 @@ def _network(known: _Conditions) -> tuple[ExperimentSettings, str]:
             network |= {"heads": heads, "memory": memory}
             text += f", with {heads} heads, which are averaged, and a memory of good surface"
             text += f" (network.memory {memory}), which also finds unknown kinds of defects"
+        if heads > 1 and known.training_defects >= FEW_DEFECTIVE:
+            network["pooled_score"] = True
+            text += "; the score includes a linear map of the features of the whole photograph "
+            text += "(network.pooled_score)"
         if heads > 1 and len(known.profile.classes) > 2:
             network["pooled_classes"] = True
             text += "; the class of a defect comes from the encoder's features (network.pooled_classes)"

@@ -127,12 +127,11 @@ def set_trainable(network: SegDecNet, trainable: EncoderTrainable) -> None:
 def mutable_variables(network: SegDecNet) -> list[Any]:
     """Returns the variables that training may change, moving statistics included, without frozen layers.
 
-    A memory of good surface, its combination and pooled classes are not among them: they are built after the
-    training.
+    A memory of good surface and the layers that are fitted after the training are not among them.
     """
     layers = network.backbone.layers if network.backbone is not None else ()
     frozen = {id(variable) for layer in layers if not layer.trainable for variable in layer.variables}
-    built = (network.memory, network.combination, network.pooled_classes)
+    built = (network.memory, *network.fitted_layers)
     frozen |= {id(variable) for part in built if part is not None for variable in part.variables}
     return [variable for variable in network.variables if id(variable) not in frozen]
 

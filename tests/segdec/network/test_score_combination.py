@@ -20,8 +20,10 @@ def test_the_evidence_is_the_log_odds_and_the_highest_logits(decided):
     """The difference of two logits, or the first of several; both heads' mean highest; the memory's."""
     masks, memory = [np.full((1, 2, 2, 2), -5.0) for _ in range(2)], np.full((1, 1, 2, 1), -3.0)
     masks[0][0, 1, 0, 1], masks[1][0, 0, 0, 0], memory[0, 0, 1] = 6, 2, 2
-    found = Evidence()([np.array([decided]), memory, *masks])
+    found = Evidence()([[np.array([decided])], [memory], masks, []])
     np.testing.assert_allclose(found, [[3, 4, 2]], rtol=1e-6)
+    found = Evidence()([[np.array([decided])], [memory], masks, [np.array([[7]])]])
+    np.testing.assert_allclose(found, [[3, 4, 2, 7]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("decided", [[1.0, 4], [3, 7, -2]])
@@ -44,7 +46,8 @@ IMAGES = np.random.default_rng(2).integers(0, 256, (2, 40, 56, 1)).astype(np.flo
 def network(tiny_encoder):
     """Two heads with statistics of their own, and a memory of random patches."""
     keras.utils.set_random_seed(3)
-    fields = {"heads": 2, "memory": 20, "num_classes": 3, "standardize_features": True, "linear_mask": True}
+    fields = {"heads": 2, "memory": 20, "num_classes": 3, "pooled_score": True}
+    fields |= {"standardize_features": True, "linear_mask": True}
     network, random = (
         build_network(NetworkConfig(**HEAD, **fields, encoder=tiny_encoder)),
         np.random.default_rng(5),
@@ -68,7 +71,10 @@ def test_the_logits_of_the_heads_are_averaged(network):
     assert np.ptp(odds, axis=0).max() > 0
     score = np.exp(outputs["class_logits"][:, 1:]).sum(axis=1)
     np.testing.assert_allclose(score, 1 / (1 + np.exp(-np.mean(odds, axis=0))), rtol=1e-5)
-    network.combination.set_combination(np.array([0.5, 0.25, 0.125]), 0.75)  # for the next tests
+    channels, random = network.pooled_score.maps[0][0].shape[0], np.random.default_rng(6)
+    for fold in (None, 0, 1):  # for the next tests
+        network.pooled_score.set_map(random.normal(size=channels), 0.5, without=fold)
+    network.combination.set_combination(np.array([0.5, 0.25, 0.125, 0.25]), 0.75)
     assert np.abs(network(IMAGES)["class_logits"] - outputs["class_logits"]).max() > 0
 
 
@@ -79,6 +85,16 @@ def test_a_network_without_a_fold_has_its_head_and_its_memory(network):
         np.testing.assert_allclose(answers[name], answer, rtol=1e-5, atol=1e-5)
     _, _, mask = network.segment(features, training=False)[1]
     np.testing.assert_allclose(answers["mask_logits"], mask, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_network_without_a_fold_uses_the_map_of_pooled_features_without_it(network):
+    kept, part = network.pooled_score.get_weights(), network.without_fold(1)
+    expected = part(IMAGES)["class_logits"]
+    for fold, changes in ((0, False), (None, False), (1, True)):
+        network.pooled_score.set_map(np.ones(len(kept[0])), 1.0, without=fold)
+        assert np.array_equal(part(IMAGES)["class_logits"], expected) != changes
+    network.pooled_score.set_weights(kept)
 
 
 def test_folding_keeps_the_heads_and_the_combination(network):
@@ -92,5 +108,5 @@ def test_folding_keeps_the_heads_and_the_combination(network):
 
 
 def test_training_changes_heads_and_decisions_only(network):
-    built = (network.memory, network.combination)
+    built = (network.memory, network.combination, network.pooled_score)
     assert not any(part.trainable_variables for part in built)

@@ -239,6 +239,15 @@ def test_masks_begin_as_a_linear_map_if_there_are_masks_to_fit_it(profile_of, le
     assert ("(network.linear_mask)" in choice.reasons["network"]) == linear
 
 
+@pytest.mark.parametrize(("learnt", "heads", "is_pooled"), [(10, 3, True), (9, 3, False), (10, 1, False)])
+def test_the_score_includes_pooled_features_if_there_are_defects_to_fit_them(
+    profile_of, learnt, heads, is_pooled
+):
+    choice = choose_experiment(profile_of(), (learnt, 0, 0), 100, ENCODER, heads=heads)
+    assert config(choice).network.pooled_score == is_pooled
+    assert ("(network.pooled_score)" in choice.reasons["network"]) == is_pooled
+
+
 def test_heads_are_trained_on_rotated_copies_of_a_surface_without_a_direction(profile_of):
     profile = profile_of(orientation=Orientation.ISOTROPIC)
     trained = choose_experiment(profile, (15, 0, 0), 100, ENCODER, heads=3)
