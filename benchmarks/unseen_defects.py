@@ -108,7 +108,7 @@ def measure_unseen(run: UnseenRun, seconds: float) -> UnseenResult:
     folder = RunFolder(run.options.out / "runs" / run.name)
     network = folder.network()
     if network.combination is not None:
-        network.combination.set_combination(np.array([1.0, 0.0, 0.0]), 0.0, NEVER)
+        network.combination.set_combination(np.eye(len(network.combination.kernel))[0], 0.0, NEVER)
     predictor = Predictor(NetworkEngine(network), folder.result().model)
     scores = [predictor.predict([read(item).image])[0].score for item in run.source.test]
     _, auroc = measure_scores([item.label > 0 for item in run.source.test], scores)

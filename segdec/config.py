@@ -147,8 +147,8 @@ class NetworkConfig(Config):
     )
     pooled_score: bool = Field(
         False,
-        description="combine the scores of heads and memory with a linear map of the encoder's features of "
-        "the whole photograph, which is fitted after the training",
+        description="combine the scores of heads and memory with that of a linear map of mean and deviation "
+        "of the encoder's features, fitted after the training; needs two heads or more and a memory",
     )
     pooled_classes: bool = Field(
         False,
@@ -197,8 +197,8 @@ class NetworkConfig(Config):
             )
         if self.pooled_score and not (self.heads and self.memory):
             raise ValueError(
-                f"pooled_score with heads={self.heads} and memory={self.memory}; expected both above 0, with "
-                "whose scores it is combined: set them, or pooled_score=false"
+                f"pooled_score with heads={self.heads} and memory={self.memory}; expected two heads or more "
+                "and a memory, whose scores it is combined with: set both, or pooled_score=false"
             )
         if self.pooled_classes and self.heads < 2:
             raise ValueError(

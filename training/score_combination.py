@@ -8,14 +8,18 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from segdec.network.network import EVIDENCE, STATISTICS, SegDecNet
+from segdec.network.network import EVIDENCE, FEATURE_STATISTICS, SegDecNet
 from segdec.network.pooled_score import PooledScore
 from training.data.example_source import ExampleSource
+from training.data.subsets import pick_evenly
 from training.discriminant import fit_log_odds
 from training.fold_outputs import fold_outputs
 from training.surface_patches import Encode
 
 Floats = NDArray[np.float64]
+
+MAX_EXAMPLES = 2000
+"""Maximum number of good examples, and of defective ones, to which the pooled score is fitted."""
 
 MIN_DEFECTIVE = 5
 """Defective examples from which the weights are fitted; with fewer the decision alone counts."""
@@ -29,15 +33,16 @@ def combine_scores(network: SegDecNet, examples: ExampleSource, encode: Encode, 
     """
     if network.combination is None:
         return
-    names = [EVIDENCE] if network.pooled_score is None else [EVIDENCE, STATISTICS]
+    names = [EVIDENCE] if network.pooled_score is None else [EVIDENCE, FEATURE_STATISTICS]
 
     def select(model: keras.Model) -> dict[str, Any]:
         return {name: model.get_layer(name).output for name in names}
 
     outputs = fold_outputs(network, examples, encode, range(len(examples)), select)
-    found = [(index, *(each[name].astype(np.float64) for name in names)) for index, each in outputs]
+    found = [(index, *(each[name] for name in names)) for index, each in outputs]
     indices, evidence, *statistics = (np.array(each) for each in zip(*found, strict=True))
     defective = np.array([examples.labels[index] != 0 for index in indices])
+    evidence = evidence.astype(np.float64)
     if network.pooled_score is not None:
         folds = np.array([examples.fold(index) for index in indices])
         evidence[:, -1] = fit_pooled_score(network.pooled_score, statistics[0], defective, folds)
@@ -45,19 +50,27 @@ def combine_scores(network: SegDecNet, examples: ExampleSource, encode: Encode, 
 
 
 def fit_pooled_score(
-    layer: PooledScore, statistics: Floats, defective: NDArray[np.bool_], folds: NDArray[np.int64]
+    layer: PooledScore,
+    statistics: NDArray[np.float32],
+    defective: NDArray[np.bool_],
+    folds: NDArray[np.int64],
 ) -> Floats:
     """Sets the maps of `layer`, fitted to the statistics [N, F] of examples with folds [N], from 1.
 
     Returns:
         The log-odds [N] of each example by the map without its fold.
     """
-    log_odds = np.zeros(len(defective))
-    for fold in range(layer.folds + 1):
-        own, others = folds == fold, folds != fold  # none is in fold 0: the first map is that of all examples
-        kernel, bias = fit_log_odds(statistics[others], defective[others])
-        layer.set_map(kernel, bias, without=fold - 1 if fold else None)
+    log_odds, maps = np.zeros(len(defective)), []
+    kinds = (np.flatnonzero(defective == kind) for kind in (False, True))
+    used = np.concatenate([pick_evenly(own.tolist(), MAX_EXAMPLES) for own in kinds]).astype(np.intp)
+    for fold in range(layer.folds + 1):  # no example is in fold 0: the first map is that of all
+        others = used[folds[used] != fold]
+        kernel, bias = fit_log_odds(statistics[others].astype(np.float64), defective[others])
+        maps.append((kernel, bias))
+        own = folds == fold
         log_odds[own] = statistics[own] @ kernel + bias
+    center = statistics[used].mean(axis=0, dtype=np.float64)
+    layer.set_maps(maps, center, (log_odds.min(), log_odds.max()))
     return log_odds
 
 

@@ -19,7 +19,7 @@ BEGINNING = b'<?xml version="1.0"?>\n<net '
 
 OPERATIONS = {
     "opset1": "Add AvgPool Clamp Concat Const Convert ConvertLike Convolution Divide Exp FakeQuantize Gather "
-    "GroupConvolution Less Log LogicalAnd MatMul Maximum Multiply NotEqual Pad Parameter Power ReLU "
+    "GroupConvolution Less Log LogicalAnd MatMul Maximum Minimum Multiply NotEqual Pad Parameter Power ReLU "
     "ReduceMax ReduceMean ReduceSum Reshape Result Mod Select Sigmoid Split SquaredDifference Squeeze "
     "StridedSlice Subtract Transpose Unsqueeze",
     "opset2": "LogicalXor",

@@ -24,7 +24,7 @@ OPERATIONS = frozenset(
         *("ConcatV2", "GatherV2", "Pack", "Pad", "Reshape", "Shape", "Slice", "Squeeze", "StridedSlice"),
         *("ResizeBilinear", "Transpose", "Unpack", "Const", "Identity", "NoOp", "Range", "ReadVariableOp"),
         *("AvgPool", "DepthwiseConv2dNative", "Erf", "Log", "LogSoftmax", "Relu6", "Softmax", "Softplus"),
-        *("Exp", "StatelessWhile", "While"),
+        *("Exp", "Minimum", "StatelessWhile", "While"),
         *("TensorListFromTensor", "TensorListGetItem", "TensorListReserve", "TensorListSetItem"),
         "TensorListStack",
     )

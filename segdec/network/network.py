@@ -34,7 +34,7 @@ Segmented = tuple[Any, Any, Any]
 EVIDENCE = "evidence"
 """Name of the layer whose output is combined to one score."""
 
-STATISTICS = "feature_statistics"
+FEATURE_STATISTICS = "feature_statistics"
 """Name of the layer whose output is mapped to the pooled score."""
 
 DEFECT_WEIGHTS = "defect_weights"
@@ -197,7 +197,7 @@ def _outputs(
     if fitted.combination is not None:
         pooled = []
         if fitted.pooled_score is not None:
-            statistics = FeatureStatistics(**exact, name=STATISTICS)(joined)
+            statistics = FeatureStatistics(**exact, name=FEATURE_STATISTICS)(joined)
             pooled = [fitted.pooled_score(statistics, without=without)]
         evidence = Evidence(**exact, name=EVIDENCE)([[decision], [memory_logits], masks, pooled])
         decision = fitted.combination([decision, evidence])

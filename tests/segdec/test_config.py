@@ -64,7 +64,7 @@ def test_a_memory_has_one_mask_from_an_encoder(values: dict[str, object], found:
 @pytest.mark.parametrize("values", [{}, {"heads": 2}, {"heads": 0, "memory": 9}])
 def test_the_pooled_score_is_combined_with_heads_and_memory(values: dict[str, object]) -> None:
     text = message(NetworkConfig, {"preset": "mobilenet", **values, "pooled_score": True})
-    assert "expected both above 0, with whose scores it is combined" in text
+    assert "expected two heads or more and a memory" in text
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ pytest.importorskip("tensorflow")
 
 from segdec.network.pooled_score import PooledScore
 from tests.training.separable_classes import make_separable
+from training.data.subsets import pick_evenly
 from training.discriminant import fit_log_odds
 from training.score_combination import fit_combination, fit_pooled_score
 
@@ -63,17 +64,29 @@ def test_the_pooled_score_of_an_example_comes_from_the_map_without_its_fold():
     layer(statistics[:1])
     log_odds = fit_pooled_score(layer, statistics, defective, folds)
     assert ((log_odds > 0) == defective).all()
-    for fold in (1, 2, 3):
+    for fold in (0, 1, 2, 3):
         kernel, bias = fit_log_odds(statistics[folds != fold], defective[folds != fold])
-        np.testing.assert_allclose(log_odds[folds == fold], statistics[folds == fold] @ kernel + bias)
-        found = layer(statistics.astype(np.float32), without=fold - 1)[:, 0]
-        np.testing.assert_allclose(found, statistics @ kernel + bias, rtol=1e-3, atol=0.01)
-    kernel, bias = fit_log_odds(statistics, defective)
-    np.testing.assert_allclose(layer(statistics)[:, 0], statistics @ kernel + bias, rtol=1e-3, atol=0.01)
+        expected = statistics @ kernel + bias
+        np.testing.assert_allclose(log_odds[folds == fold], expected[folds == fold])
+        found = layer(statistics.astype(np.float32), without=fold - 1 if fold else None)[:, 0]
+        np.testing.assert_allclose(found, expected.clip(log_odds.min(), log_odds.max()), rtol=1e-3)
 
 
 def test_a_fold_with_all_defects_has_no_pooled_score():
     statistics, classes = make_separable(np.repeat([1, 0], 20))
     layer = PooledScore(folds=2)
     layer(statistics[:1])
-    assert not fit_pooled_score(layer, statistics, classes == 1, np.repeat([1, 2], 20))[:20].any()
+    log_odds = fit_pooled_score(layer, statistics, classes == 1, np.repeat([1, 2], 20))
+    assert not log_odds.any()
+    assert [np.any(kernel) for kernel, _ in layer.maps] == [True, False, False]
+
+
+def test_the_pooled_score_is_fitted_to_a_bounded_number_of_examples(monkeypatch):
+    monkeypatch.setattr("training.score_combination.MAX_EXAMPLES", 10)
+    statistics, classes = make_separable(np.arange(60) % 2)
+    layer = PooledScore(folds=0)
+    layer(statistics[:1])
+    fit_pooled_score(layer, statistics, classes == 1, np.ones(60, int))
+    picked = [*pick_evenly(range(0, 60, 2), 10), *pick_evenly(range(1, 60, 2), 10)]
+    kernel, _ = fit_log_odds(statistics[picked], classes[picked] == 1)
+    np.testing.assert_allclose(layer.maps[0][0], kernel, rtol=1e-5)

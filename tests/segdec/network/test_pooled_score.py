@@ -23,6 +23,13 @@ def test_each_map_is_selected_by_the_fold_that_it_was_fitted_without():
     """By hand: 2 · 3 − 1 · 4 + 0.5 = 2.5; at first 0."""
     layer, statistics = PooledScore(folds=2), np.array([[3, 4]], np.float32)
     np.testing.assert_array_equal(layer(statistics), [[0]])
-    layer.set_map(np.array([2.0, -1]), 0.5)
-    layer.set_map(np.array([0.0, 1]), 0.0, without=1)
-    assert [layer(statistics, without=fold).numpy().item() for fold in (None, 0, 1)] == [2.5, 0, 4]
+    maps = [(np.array([2.0, -1]), 0.5), (np.zeros(2), -1.0), (np.array([0.0, 1]), 0.0)]
+    layer.set_maps(maps, np.array([7.0, 9]), (-5, 5))
+    assert [layer(statistics, without=fold).numpy().item() for fold in (None, 0, 1)] == [2.5, -1, 4]
+
+
+def test_log_odds_stay_between_the_limits():
+    layer, statistics = PooledScore(folds=0), np.array([[-1e6], [0.5], [1e6]], np.float32)
+    layer(statistics)
+    layer.set_maps([(np.ones(1), 0.0)], np.zeros(1), (-2, 3))
+    np.testing.assert_allclose(layer(statistics)[:, 0], [-2, 0.5, 3])

@@ -71,9 +71,9 @@ def test_the_logits_of_the_heads_are_averaged(network):
     assert np.ptp(odds, axis=0).max() > 0
     score = np.exp(outputs["class_logits"][:, 1:]).sum(axis=1)
     np.testing.assert_allclose(score, 1 / (1 + np.exp(-np.mean(odds, axis=0))), rtol=1e-5)
-    channels, random = network.pooled_score.maps[0][0].shape[0], np.random.default_rng(6)
-    for fold in (None, 0, 1):  # for the next tests
-        network.pooled_score.set_map(random.normal(size=channels), 0.5, without=fold)
+    number, random = network.pooled_score.center.shape[0], np.random.default_rng(6)
+    maps = [(random.normal(size=number), 0.5) for _ in range(3)]
+    network.pooled_score.set_maps(maps, np.ones(number), (-100, 100))  # for the next tests, too
     network.combination.set_combination(np.array([0.5, 0.25, 0.125, 0.25]), 0.75)
     assert np.abs(network(IMAGES)["class_logits"] - outputs["class_logits"]).max() > 0
 
@@ -91,8 +91,9 @@ def test_a_network_without_a_fold_has_its_head_and_its_memory(network):
 def test_a_network_without_a_fold_uses_the_map_of_pooled_features_without_it(network):
     kept, part = network.pooled_score.get_weights(), network.without_fold(1)
     expected = part(IMAGES)["class_logits"]
-    for fold, changes in ((0, False), (None, False), (1, True)):
-        network.pooled_score.set_map(np.ones(len(kept[0])), 1.0, without=fold)
+    for place, changes in ((0, False), (1, False), (2, True)):
+        kernel, _ = network.pooled_score.maps[place]
+        kernel.assign(2 * kernel)
         assert np.array_equal(part(IMAGES)["class_logits"], expected) != changes
     network.pooled_score.set_weights(kept)
 

@@ -94,7 +94,8 @@ def test_each_engine_gives_the_results_of_the_network(
 
     keras.utils.set_random_seed(4)
     fields = {"encoder": tiny_encoder, "heads": 2, "memory": 30, "adapter_width": 8, "feature_width": 8}
-    network, size = build_network(NetworkConfig(preset="mobilenet", **fields)), (48, 72)
+    config = NetworkConfig(preset="mobilenet", **fields, pooled_score=True)
+    network, size = build_network(config), (48, 72)
     load_encoder(network, tiny_encoder_weights)
     random = np.random.default_rng(5)
     images = random.integers(0, 256, (4, *size, 1), dtype=np.uint8)
@@ -103,7 +104,11 @@ def test_each_engine_gives_the_results_of_the_network(
     patches = keras.Model(network.memory.input, network.memory.get_layer(PATCHES).output)(features)
     flat = np.reshape(patches, (-1, patches.shape[-1]))
     network.memory.get_layer(NEAREST).set_patches(flat[random.permutation(len(flat))[:30]])
-    network.combination.set_combination(np.array([0.5, 0.2, 0.3]), 0.1)
+    network.combination.set_combination(np.array([0.5, 0.2, 0.3, 0.5]), 0.1)
+    pooled = keras.Model(network.input, network.get_layer("feature_statistics").output)(images)
+    kernel = random.normal(size=pooled.shape[1]) / np.std(pooled, axis=0) / np.sqrt(pooled.shape[1])
+    center = np.mean(pooled, axis=0)
+    network.pooled_score.set_maps([(kernel, -center @ kernel)] * 3, center, (-9, 9))
 
     write_engine(name, network, tmp_path / name, list(images))
     if name.startswith("openvino"):
