@@ -12,7 +12,7 @@ from segdec.network.network import DEFECT_WEIGHTS, SegDecNet
 from segdec.network.pooled_classes import weights_of_stride
 from training.data.array_cache import Arrays
 from training.data.example_source import ExampleSource
-from training.discriminant import ABSENT, fit_map
+from training.discriminant import ABSENT_LOGIT, fit_discriminant
 from training.fold_outputs import fold_outputs
 from training.surface_patches import Encode
 
@@ -51,7 +51,7 @@ def fit_classes(network: SegDecNet, examples: ExampleSource, encode: Encode) -> 
     number = network.config.num_classes - 1
     # Folds are numbered from 1, so that the first map is that of all examples.
     maps = [
-        fit_map(pooled[folds != fold], classes[folds != fold], number)
+        fit_discriminant(pooled[folds != fold], classes[folds != fold], number)
         for fold in range(network.config.folds + 1)
     ]
     logits = np.array([x @ maps[fold][0] + maps[fold][1] for x, fold in zip(pooled, folds, strict=True)])
@@ -82,7 +82,7 @@ def fit_scale(logits: Floats, classes: Integers) -> float:
     calibration of modern neural networks", 2017). Examples of classes that other folds lack do not count.
     """
     own = logits[np.arange(len(classes)), classes]
-    known = own > ABSENT
+    known = own > ABSENT_LOGIT
     if not known.any():
         return 1.0
 

@@ -12,29 +12,29 @@ from sklearn.preprocessing import StandardScaler
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-COMPONENTS = 40
+MAX_COMPONENTS = 40
 """Maximum number of principal components of the features that are used."""
 
 SHRINKAGE = 0.2
 """Weight of the mean variance in the covariance within the classes, which few examples do not determine."""
 
-ABSENT = -1e4
+ABSENT_LOGIT = -1e4
 """Logit of a class without examples, before the scale."""
 
 
-def fit_map(features: Floats, classes: Integers, number: int) -> tuple[Floats, Floats]:
+def fit_discriminant(features: Floats, classes: Integers, number: int) -> tuple[Floats, Floats]:
     """Fits kernel [F, K] and bias [K] of the logits of K = `number` classes to features [N, F].
 
     They are those of a linear discriminant analysis with shrinkage (Friedman, "Regularized discriminant
     analysis", 1989) of the principal components. A class without examples is never predicted; without two
     different examples of any class, all others have the same logit.
     """
-    kernel, bias = np.zeros((features.shape[1], number)), np.full(number, ABSENT)
+    kernel, bias = np.zeros((features.shape[1], number)), np.full(number, ABSENT_LOGIT)
     present = np.unique(classes)
     bias[present] = 0.0
     differ = any(np.ptp(features[classes == each], axis=0).any() for each in present)
     if len(present) > 1 and differ:
-        scaler, pca = StandardScaler(), PCA(min(COMPONENTS, *features.shape), random_state=0)
+        scaler, pca = StandardScaler(), PCA(min(MAX_COMPONENTS, *features.shape), random_state=0)
         analysis = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=SHRINKAGE)
         pipeline = make_pipeline(scaler, pca, analysis)
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # about one example of a class
@@ -47,11 +47,11 @@ def fit_map(features: Floats, classes: Integers, number: int) -> tuple[Floats, F
 
 
 def fit_log_odds(features: Floats, positive: NDArray[np.bool_]) -> tuple[Floats, float]:
-    """Fits kernel [F] and bias of the log-odds that an example is positive to features [N, F], see `fit_map`.
+    """Fits kernel [F] and bias of the log-odds that an example is positive to features [N, F].
 
-    They are 0 if there is no positive or no negative example.
+    See `fit_discriminant`. They are 0 if there is no positive or no negative example.
     """
     if positive.all() or not positive.any():
         return np.zeros(features.shape[1]), 0.0
-    kernel, bias = fit_map(features, positive.astype(np.int64), 2)
+    kernel, bias = fit_discriminant(features, positive.astype(np.int64), 2)
     return np.diff(kernel)[:, 0], float(np.diff(bias)[0])

@@ -14,7 +14,7 @@ from training.config import ExperimentConfig
 from training.data.array_cache import Arrays
 from training.data.example_source import ExampleSource
 from training.data.input_pipeline import InputPipeline
-from training.data.subsets import pick_evenly
+from training.data.subsets import pick_of_both_kinds
 
 Floats = NDArray[np.floating[Any]]
 Places = NDArray[np.intp]
@@ -46,7 +46,8 @@ def fit_linear_masks(
     of the training loss. A map is 0 if these masks have no defect that counts.
     """
     random = np.random.default_rng([config.seed, SEED])
-    known = _pick_examples(examples)
+    known = [index for index in range(len(examples)) if examples.supervised[index]]
+    known = pick_of_both_kinds(known, examples.labels, MAX_EXAMPLES)
     defective = np.array([examples.labels[index] != 0 for index in known], bool)
     kinds = np.bincount(defective, minlength=2)  # numbers of good and defective examples
     numbers = [max(1, MAX_CELLS // 2 // max(count, 1)) for count in kinds]
@@ -120,13 +121,6 @@ def fit_logistic(
     values = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": MAX_ITERATIONS}).x
     kernel = values[:-1] / deviation
     return np.append(kernel, values[-1] - mean @ kernel).astype(np.float32)
-
-
-def _pick_examples(examples: ExampleSource) -> list[int]:
-    """Returns indices of good and of defective examples with a known mask, `MAX_EXAMPLES` each at most."""
-    known = [index for index in range(len(examples)) if examples.supervised[index]]
-    kinds = ([index for index in known if (examples.labels[index] != 0) == kind] for kind in (False, True))
-    return [index for own in kinds for index in pick_evenly(own, MAX_EXAMPLES)]
 
 
 def _sample(arrays: Arrays, number: int, random: np.random.Generator) -> tuple[Floats, Floats, Floats]:

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from segdec.network.network import EVIDENCE, FEATURE_STATISTICS, SegDecNet
 from segdec.network.pooled_score import PooledScore
 from training.data.example_source import ExampleSource
-from training.data.subsets import pick_evenly
+from training.data.subsets import pick_of_both_kinds
 from training.discriminant import fit_log_odds
 from training.fold_outputs import fold_outputs
 from training.surface_patches import Encode
@@ -61,8 +61,7 @@ def fit_pooled_score(
         The log-odds [N] of each example by the map without its fold.
     """
     log_odds, maps = np.zeros(len(defective)), []
-    kinds = (np.flatnonzero(defective == kind) for kind in (False, True))
-    used = np.concatenate([pick_evenly(own.tolist(), MAX_EXAMPLES) for own in kinds]).astype(np.intp)
+    used = np.array(pick_of_both_kinds(range(len(defective)), defective.tolist(), MAX_EXAMPLES))
     for fold in range(layer.folds + 1):  # no example is in fold 0: the first map is that of all
         others = used[folds[used] != fold]
         kernel, bias = fit_log_odds(statistics[others].astype(np.float64), defective[others])

@@ -91,7 +91,7 @@ class SegDecNet(keras.Model):
         segmentation = build_segmentation(config, policy)
         decisions = [build_decision(config, policy, name) for name in _names("decision", config)]
         image = keras.Input((None, None, config.input_channels), name="image")
-        fitted = _fitted_layers(config, folds=0 if policy.folded else config.folds)
+        fitted = _build_fitted_layers(config, folds=0 if policy.folded else config.folds)
         outputs = _outputs(segmentation(image), decisions, config, fitted)
         super().__init__(inputs=image, outputs=outputs, **kwargs)
         self.config, self.segmentation, self.decisions = config, segmentation, decisions
@@ -210,7 +210,7 @@ def _outputs(
     return outputs if surface is None else {**outputs, "surface": surface}
 
 
-def _fitted_layers(config: NetworkConfig, folds: int) -> FittedLayers:
+def _build_fitted_layers(config: NetworkConfig, folds: int) -> FittedLayers:
     exact = {"dtype": keras.config.floatx()}
     combines = config.heads and config.memory
     return FittedLayers(

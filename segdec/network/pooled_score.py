@@ -1,4 +1,4 @@
-"""Log-odds of a defect from the encoder's features of the whole photograph."""
+"""Log-odds of a defect from the encoder's features of the whole image."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 @keras.saving.register_keras_serializable(package="segdec")
 class FeatureStatistics(keras.layers.Layer):
-    """Returns mean and standard deviation of each feature over the photograph, [B, 2 · channels].
+    """Returns mean and standard deviation of each feature over the image, [B, 2 · channels].
 
     Input: the features [B, h, w, ·] of each of `JOINED_STRIDES`.
     """

@@ -17,12 +17,12 @@ from tests.tiny_encoder import load_encoder
 from tests.training.separable_classes import CHANNELS, make_separable, predict
 from training import class_fitting
 from training.class_fitting import fit_classes, fit_scale
-from training.discriminant import ABSENT, fit_map
+from training.discriminant import ABSENT_LOGIT, fit_discriminant
 
 
 def test_the_scale_gives_the_probability_with_which_the_class_is_correct():
     """By hand: of logits (0, 4), 3 of 4 are correct; the log-odds of 3/4 are log(3)."""
-    logits = np.array([[0.0, 4, ABSENT]] * 4 + [[0, 4, ABSENT]])
+    logits = np.array([[0.0, 4, ABSENT_LOGIT]] * 4 + [[0, 4, ABSENT_LOGIT]])
     assert fit_scale(logits[:4], np.array([1, 1, 1, 0])) == pytest.approx(np.log(3) / 4, abs=1e-4)
     assert fit_scale(logits, np.array([1, 1, 1, 0, 2])) == pytest.approx(np.log(3) / 4, abs=1e-4)
     assert fit_scale(logits[:2], np.array([1, 1])) == pytest.approx(1, abs=1e-4)
@@ -69,7 +69,7 @@ def test_each_fold_gets_a_map_that_is_fitted_without_it(monkeypatch):
     assert set(predict(pooled, *maps[0])) == {0}
     for fold in (1, 2):
         others = np.arange(36) % 3 != fold
-        kernel, bias = fit_map(pooled[others], labels[others] - 1, 2)
+        kernel, bias = fit_discriminant(pooled[others], labels[others] - 1, 2)
         scale = maps[fold][1][1] / bias[1]
         assert 0 < scale <= 1
         for found, expected in zip(maps[fold], (kernel, bias), strict=True):

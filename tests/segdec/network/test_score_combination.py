@@ -61,6 +61,13 @@ def network(tiny_encoder):
     return network
 
 
+def set_fitted_layers(network):
+    number, random = network.pooled_score.center.shape[0], np.random.default_rng(6)
+    maps = [(random.normal(size=number), 0.5) for _ in range(3)]
+    network.pooled_score.set_maps(maps, np.ones(number), (-100, 100))
+    network.combination.set_combination(np.array([0.5, 0.25, 0.125, 0.25]), 0.75)
+
+
 @pytest.mark.slow
 def test_the_logits_of_the_heads_are_averaged(network):
     """At first the memory changes nothing."""
@@ -71,10 +78,7 @@ def test_the_logits_of_the_heads_are_averaged(network):
     assert np.ptp(odds, axis=0).max() > 0
     score = np.exp(outputs["class_logits"][:, 1:]).sum(axis=1)
     np.testing.assert_allclose(score, 1 / (1 + np.exp(-np.mean(odds, axis=0))), rtol=1e-5)
-    number, random = network.pooled_score.center.shape[0], np.random.default_rng(6)
-    maps = [(random.normal(size=number), 0.5) for _ in range(3)]
-    network.pooled_score.set_maps(maps, np.ones(number), (-100, 100))  # for the next tests, too
-    network.combination.set_combination(np.array([0.5, 0.25, 0.125, 0.25]), 0.75)
+    set_fitted_layers(network)  # for the next tests, too
     assert np.abs(network(IMAGES)["class_logits"] - outputs["class_logits"]).max() > 0
 
 
@@ -89,6 +93,7 @@ def test_a_network_without_a_fold_has_its_head_and_its_memory(network):
 
 @pytest.mark.slow
 def test_a_network_without_a_fold_uses_the_map_of_pooled_features_without_it(network):
+    set_fitted_layers(network)
     kept, part = network.pooled_score.get_weights(), network.without_fold(1)
     expected = part(IMAGES)["class_logits"]
     for place, changes in ((0, False), (1, False), (2, True)):
