@@ -1,0 +1,1 @@
+"""The inspection plan: what is looked at, what is measured, and what is allowed."""

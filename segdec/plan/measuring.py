@@ -1,0 +1,101 @@
+"""Measures connected parts of a mask: length, width and area, with the uncertainty of their border.
+
+The outline of a part runs through the middle of the sides of its border pixels: through their corners, discs
+would be too large, through their centres too small.
+"""
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.plan.center_line import center_line_length
+
+Part = NDArray[np.bool_]
+"""A connected part [h, w] of a mask, in the smallest window that contains it."""
+
+Points = NDArray[np.float32]
+"""x and y [N, 2], px."""
+
+MIN_SOLIDITY = 0.9
+"""Share of the convex hull from which a part is compact: its hull has its length and width."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measured number and the interval in which the true one is, since the border is uncertain."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def around(cls, value: float, error: float) -> "Measure":
+        """Returns the measure with a symmetric interval, without negative numbers."""
+        return cls(value, max(value - error, 0.0), value + error)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Length and width, px, and area, px², of a part.
+
+    Attributes:
+        length: Largest Feret diameter, which is the distance of parallel tangents; of a bent part, length of
+            the longest path along its centre line if that is larger.
+        width: Smallest Feret diameter; of a bent part, diameter of the largest circle inside.
+        area: Number of pixels.
+    """
+
+    length: Measure
+    width: Measure
+    area: Measure
+
+
+def measure_part(part: Part, border_error_px: float) -> Sizes:
+    """Measures a connected part; its border is at most `border_error_px` from that of the defect."""
+    hull = cv2.convexHull(outline_points(part))[:, 0]
+    length, width = feret_diameters(hull)
+    area = float(np.count_nonzero(part))
+    if area < MIN_SOLIDITY * cv2.contourArea(hull):
+        length = max(length, center_line_length(part))
+        width = 2.0 * inscribed_radius(part)
+    perimeter = float(len(outline_points(part)))  # a point for each side of a pixel
+    return Sizes(
+        Measure.around(length, 2.0 * border_error_px),
+        Measure.around(width, 2.0 * border_error_px),
+        Measure.around(area, perimeter * border_error_px),
+    )
+
+
+def outline_points(part: Part) -> Points:
+    """Returns the middle of each side between a pixel of the part and one outside; x, y from the corner of the
+    window.
+    """
+    padded = np.pad(part, 1)
+    rows, columns = np.nonzero(padded[1:-1, 1:] != padded[1:-1, :-1])
+    upright = np.stack([columns, rows + 0.5], axis=1)
+    rows, columns = np.nonzero(padded[1:, 1:-1] != padded[:-1, 1:-1])
+    level = np.stack([columns + 0.5, rows], axis=1)
+    return np.concatenate([upright, level]).astype(np.float32)
+
+
+def feret_diameters(hull: Points) -> tuple[float, float]:
+    """Returns the largest and the smallest distance of parallel tangents of a convex polygon, px."""
+    between = hull[:, None] - hull[None]
+    largest = float(np.sqrt(np.square(between).sum(axis=2).max()))
+    sides = np.roll(hull, -1, axis=0) - hull
+    normals = np.stack([-sides[:, 1], sides[:, 0]], axis=1) / np.linalg.norm(sides, axis=1, keepdims=True)
+    heights = normals @ hull.T  # of each point above each side's direction
+    return largest, float(np.ptp(heights, axis=1).min())
+
+
+def inscribed_radius(part: Part) -> float:
+    """Returns the radius of the largest circle inside, px."""
+    return float(distances_to_border(part).max())
+
+
+def distances_to_border(part: Part) -> NDArray[np.float32]:
+    """Returns the distance of each point to the border, px, on a grid [2h + 1, 2w + 1] of half pixels."""
+    doubled = cv2.resize(part.view(np.uint8), None, fx=2, fy=2, interpolation=cv2.INTER_NEAREST)
+    return cv2.distanceTransform(np.pad(doubled, 1), cv2.DIST_L2, cv2.DIST_MASK_PRECISE) / 2
