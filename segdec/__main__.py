@@ -15,11 +15,13 @@ from segdec.command_line.inspection_loop import (
     TerminalTable,
     inspect,
     print_not_inspected_count,
+    print_plan_changes,
     print_review_count,
 )
 from segdec.command_line.inspectors import Inspector, LocalInspector, RemoteInspector
 from segdec.command_line.overlay_folder import OverlayFolder
 from segdec.command_line.photographs import find_photographs, parse_shard
+from segdec.command_line.plan import add_plan
 from segdec.command_line.service_keys import KEY_VARIABLE, explain_key_errors, read_key
 from segdec.command_line.signing import add_signing
 from segdec.command_line.watch import add_watch
@@ -41,6 +43,7 @@ MODEL_OPTIONS = {
     "results": "--results",
     "require_signature": "--require-signature",
     "unlike_training": "--unlike-training",
+    "plan": "--plan",
 }
 URL_OPTIONS = {"model_name": "--model-name", "model_version": "--version", "api_key_file": "--api-key-file"}
 
@@ -64,6 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_predict(commands)
     add_watch(commands)
+    add_plan(commands)
     add_signing(commands)
     return parser
 
@@ -123,6 +127,13 @@ def _add_predict(commands: Commands) -> None:
         choices=get_args(UnlikeAction),
         help="with --model: whether to reject a photograph that certainly shows something else than those of "
         "the training, or to inspect it with a warning, for review instead of good (default: reject)",
+    )
+    command.add_argument(
+        "--plan",
+        type=Path,
+        metavar="FILE",
+        help="with --model: inspection plan, whose zones and rules decide about the defects that the model "
+        "finds",
     )
     command.add_argument(
         "--threshold",
@@ -233,6 +244,7 @@ def model_settings(options: argparse.Namespace) -> dict[str, Any]:
         "accept_webp": bool(options.accept_webp),
         "trusted": options.require_signature,
         "unlike": options.unlike_training or "reject",
+        "plan": options.plan,
     }
 
 
@@ -241,9 +253,10 @@ def predict(images: Sequence[Path], options: argparse.Namespace) -> int:
     searched = [path for path in options.images if path.is_dir()]
     folder = None if options.out is None else OverlayFolder(options.out, images, searched)
     with open_inspector(options) as inspector:
-        table = TerminalTable(images, inspector.labels)
+        table = TerminalTable(images, inspector.labels, with_reason=options.plan is not None)
         table.print_headings()
         missed = inspect(images, inspector, table, *([] if folder is None else [folder.write]))
+    print_plan_changes(table.plan_changes, images)
     print_review_count(table.review_count, images)
     print_not_inspected_count(missed, images)
     return EXIT_SOME_FAILED if missed else 0

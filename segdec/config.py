@@ -1,6 +1,6 @@
 """Configuration of a model: network, input, classes and thresholds."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -482,7 +482,9 @@ def config_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
         if not where:  # the error concerns the whole configuration
             lines.append(f"{model.__name__}: {detail['msg']}")
         elif detail["type"] == "extra_forbidden":
-            lines.append(f"{where}: unknown key. Did you mean '{nearest_key(where, model)}'?")
+            siblings = _model_at(detail["loc"][:-1], model).model_fields
+            known = [".".join(map(str, (*detail["loc"][:-1], name))) for name in siblings]
+            lines.append(f"{where}: unknown key. Did you mean '{nearest_name(where, known + _keys(model))}'?")
         else:
             lines.append(f"{where}: {detail['msg']} (got {detail['input']!r:.200})")
     return ConfigError("\n".join(lines))
@@ -500,3 +502,18 @@ def _keys(model: type[BaseModel], prefix: str = "") -> list[str]:
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             keys += _keys(field.annotation, f"{prefix}{name}.")
     return keys
+
+
+def _model_at(place: tuple[int | str, ...], model: type[BaseModel]) -> type[BaseModel]:
+    """Returns the model of the value at `place`, which may be in a dictionary or tuple."""
+    for key in place:
+        if isinstance(key, str) and key in model.model_fields:
+            model = _first_model(model.model_fields[key].annotation) or model
+    return model
+
+
+def _first_model(annotation: Any) -> type[BaseModel] | None:
+    """Returns the first model in an annotation such as `tuple[Model, ...]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_first_model, get_args(annotation))), None)

@@ -24,6 +24,9 @@ from segdec.imaging.integrity import Integrity
 from segdec.inference.batching import Batcher, PendingPhotograph
 from segdec.inference.pipeline import PipelineStage
 from segdec.mask_decoding import fill_polygons, unpack_mask
+from segdec.plan.findings import Judgement
+from segdec.plan.judgement import PlanJudge
+from segdec.plan.plan_file import Plan, read_plan
 from segdec.predictor import Predictor
 from segdec.runtime.cli import import_tensorflow
 from segdec.runtime.identifiers import REVIEW
@@ -52,7 +55,8 @@ class InspectedFile:
     """An image file with the parts of its `Prediction` or `Answer` that the command line uses.
 
     `region_labels` has the class of each region, None for a model with one mask for all classes. `pictures`
-    are None if they were not requested.
+    are None if they were not requested. With an inspection plan `label` is that of its `judgement`, and
+    `model_label` that of the model.
     """
 
     path: Path
@@ -64,6 +68,9 @@ class InspectedFile:
     integrity: Integrity
     warnings: tuple[str, ...]
     pictures: MaskedPhotograph | None
+    plan: Plan | None = None
+    judgement: Judgement | None = None
+    model_label: str | None = None
 
 
 class Inspector(Protocol):
@@ -96,9 +103,10 @@ class LocalInspector:
     For `threshold`, `max_pixels`, `threads`, `engine` and `accept_webp` see `Predictor` and `decode_image`.
     `trusted` is a file of public keys, one of which must have signed the artifact; None: no signature needed.
     `unlike`: whether to reject a photograph that certainly shows something else than those of the training.
+    `plan`: the inspection plan that decides about the defects.
 
     Raises:
-        SegdecError: As `Predictor.load`.
+        SegdecError: As `Predictor.load`, `read_plan` and `PlanJudge`.
 
     Attributes:
         notes: Warnings about how the engine runs on this machine.
@@ -116,13 +124,16 @@ class LocalInspector:
         accept_webp: bool = False,
         trusted: Path | None = None,
         unlike: UnlikeAction = "reject",
+        plan: Path | None = None,
     ) -> None:
+        inspection_plan = None if plan is None else read_plan(plan)
         artifact = open_artifact(model, None if trusted is None else TrustedKeys.read(trusted))
         name = choose_engine(model, artifact.manifest.engines_by_speed, engine)  # before the slow import
         if ENGINES[name].package == "tensorflow":
             import_tensorflow()
         predictor = Predictor.from_artifact(artifact, name, threads=threads)
         self._config = predictor.config
+        self._judge = None if inspection_plan is None else PlanJudge(inspection_plan, predictor.config)
         self.notes = predictor.notes
         self.identity = {
             "model": f"{artifact.manifest.name} {artifact.manifest.version}",
@@ -130,8 +141,11 @@ class LocalInspector:
             "engine": name,
             "threshold": threshold,
             **({} if unlike == "reject" else {UNLIKE_TRAINING: unlike}),
+            **({} if inspection_plan is None else {"plan": inspection_plan.sha256}),
         }
         self.labels = predictor.config.labels if threshold is None else predictor.config.classes
+        if inspection_plan is not None:
+            self.labels = (*predictor.config.classes, REVIEW)
         self._white_level = predictor.config.input.white_level
         self._max_pixels = max_pixels
         self._accept_webp = accept_webp
@@ -157,13 +171,16 @@ class LocalInspector:
         differences = comparison.check(self._unlike)
         pending.unlike = comparison.reason is not None
         prediction = self._batcher.interpret(pending)
+        judgement = None
+        if self._judge is not None:
+            judgement = self._judge.judge(prediction, unlike=pending.unlike)
         classes = tuple(prediction.probabilities)
         pictures = MaskedPhotograph(
             pending.pixels, prediction.mask, prediction.area, prediction.class_mask, classes
         )
         return InspectedFile(
             path=pending.path,
-            label=prediction.label,
+            label=prediction.label if judgement is None else judgement.label,
             score=prediction.score,
             threshold=prediction.threshold,
             review_threshold=prediction.review_threshold,
@@ -171,6 +188,9 @@ class LocalInspector:
             integrity=pending.photograph.integrity,
             warnings=(*pending.photograph.warnings, *differences),
             pictures=pictures,
+            plan=None if self._judge is None else self._judge.plan,
+            judgement=judgement,
+            model_label=prediction.label,
         )
 
 

@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from segdec.command_line.inspection_loop import reason_text
 from segdec.command_line.inspectors import InspectedFile
 from segdec.command_line.score_text import score_text
 from segdec.errors import ConfigError
 from segdec.images import write_png
 from segdec.imaging.overlay import draw_overlay
+from segdec.plan.zone_overlay import draw_zones
 
 
 class OverlayFolder:
@@ -52,7 +54,9 @@ class OverlayFolder:
             return file
         pixels, mask = file.pictures.pixels, file.pictures.mask
         score, limits = score_text(file.score, file.threshold, file.review_threshold)
-        caption = f"{file.label}  score {score}  threshold {limits}"
+        caption = f"{file.label}  score {score}  threshold {limits}\n{reason_text(file)}".rstrip()
+        if file.plan is not None:
+            pixels = draw_zones(pixels, file.plan)
         overlay = draw_overlay(pixels, mask, area=file.pictures.area, caption=caption)
         stem = self._stems[file.path]
         try:

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from segdec.command_line.inspection_loop import NOT_INSPECTED
+from segdec.command_line.inspection_loop import NOT_INSPECTED, reason_text
 from segdec.command_line.inspectors import InspectedFile, MaskedPhotograph
 from segdec.errors import ConfigError, ImageError, MissingExtraError
 from segdec.imaging.run_lengths import encode_run_lengths
@@ -45,13 +45,17 @@ SCHEMA = pa.schema(
         ("review_threshold", pa.float32()),
         ("region_labels", pa.list_(pa.string())),
         ("class_masks", pa.map_(pa.string(), pa.string())),
+        ("model_label", pa.string()),
+        ("severity", pa.string()),
+        ("reason", pa.string()),
     ]
 )
 """One row per photograph: its path, and either `error` or prediction and size.
 
 `mask` has the `counts` of COCO run lengths, whose `size` is [height, width]; null if no pixel is defective.
 `review_threshold` is null without a review range. `region_labels` (the class of each region) and
-`class_masks` (the `counts` of each class) are null for a model with one mask for all classes."""
+`class_masks` (the `counts` of each class) are null for a model with one mask for all classes. `model_label`,
+`severity` and `reason` are null without an inspection plan."""
 
 
 class ResultFolder:
@@ -110,6 +114,9 @@ class ResultFolder:
             mask=encode_run_lengths(mask) if mask is not None and mask.any() else None,
             integrity=file.integrity,
             warnings=file.warnings,
+            model_label=None if file.judgement is None else file.model_label,
+            severity=None if file.judgement is None else file.judgement.severity,
+            reason=reason_text(file) or None,
         )
 
     def add_failure(self, path: Path, error: ImageError) -> None:

@@ -60,16 +60,16 @@ def draw_overlay(
     for drawn in (mask, truth, area):
         _check_size(image, drawn)
     factor = 1 if caption is None else -(-MIN_CAPTION_WIDTH // image.shape[1])
-    canvas = _enlarge(_to_rgb(image), factor)
+    canvas = _enlarge(to_rgb(image), factor)
     if area is not None:
-        _outline(canvas, _enlarge(area, factor), INSPECTED)
+        draw_outline(canvas, _enlarge(area, factor), INSPECTED)
     if mask is not None:
         large = _enlarge(mask, factor)
         tinted = canvas * (1 - OPACITY) + np.array(PREDICTED) * OPACITY
         canvas = np.where(large[..., None] > 0, tinted.round(), canvas).astype(np.uint8)
-        _outline(canvas, large, PREDICTED)
+        draw_outline(canvas, large, PREDICTED)
     if truth is not None:
-        _outline(canvas, _enlarge(truth, factor), TRUTH)
+        draw_outline(canvas, _enlarge(truth, factor), TRUTH)
     if caption is None:
         return canvas
     drawn_in = (("predicted", PREDICTED, mask), ("truth", TRUTH, truth), ("inspected", INSPECTED, area))
@@ -91,13 +91,14 @@ def draw_scores(
     for drawn in (scores, mask):
         _check_size(image, drawn)
     share = HEAT_OPACITY * np.clip(scores, 0.0, 1.0)[..., None]  # [H, W, 1]
-    tinted = _to_rgb(image) * (1 - share) + np.array(color) * share
+    tinted = to_rgb(image) * (1 - share) + np.array(color) * share
     canvas: NDArray[np.uint8] = tinted.round().astype(np.uint8)
-    _outline(canvas, mask, color)
+    draw_outline(canvas, mask, color)
     return canvas
 
 
-def _to_rgb(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def to_rgb(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Returns a copy [H, W, 3] of a photograph [H, W, 1 or 3]."""
     return np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image.copy()
 
 
@@ -111,7 +112,7 @@ def _enlarge(image: NDArray[np.uint8], factor: int) -> NDArray[np.uint8]:
     return image.repeat(factor, axis=0).repeat(factor, axis=1)
 
 
-def _outline(canvas: NDArray[np.uint8], mask: NDArray[np.uint8], color: Color) -> None:
+def draw_outline(canvas: NDArray[np.uint8], mask: NDArray[np.uint8], color: Color) -> None:
     """Draws the contours of `mask` on `canvas`, with a thickness that suits the picture's size."""
     contours, _ = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
     cv2.drawContours(canvas, contours, -1, color, thickness=max(1, round(min(canvas.shape[:2]) / 250)))

@@ -66,6 +66,7 @@ class Prediction:
         class_mask: uint8 [H, W], index of each pixel's class, 0 where `mask` is 0; None for a model with one
             mask for all classes. `mask_scores` and `grid_scores` are the maximum over all classes.
         grid_classes: uint8 [h/s, w/s], class index of each grid score; None for a model with one mask.
+        network_scores: float32 [H, W], 0…1: mask scores before they are refined; None for `mask_scores`.
     """
 
     label: str
@@ -82,6 +83,7 @@ class Prediction:
     area: NDArray[np.uint8] | None = None
     class_mask: NDArray[np.uint8] | None = None
     grid_classes: NDArray[np.uint8] | None = None
+    network_scores: NDArray[np.float32] | None = None
 
 
 def interpret(
@@ -129,7 +131,8 @@ def interpret(
     if score >= limit and MIN_MASK_THRESHOLD <= highest < mask_threshold:
         mask_threshold = max(highest / 2, MIN_MASK_THRESHOLD)
     elif can_change and highest > mask_threshold:
-        mask_threshold = _raise_threshold(mask_threshold, highest, config.thresholds.mask_share)
+        mask_threshold = raise_threshold(mask_threshold, highest, config.thresholds.mask_share)
+    network_scores = mask_scores
     if photograph is not None and config.thresholds.refine_mask and can_change and highest >= mask_threshold:
         mask_scores = _refine_scores(mask_scores, grid_scores, photograph, mask_threshold, config)
     mask = np.where(mask_scores >= mask_threshold, np.uint8(255), np.uint8(0))
@@ -160,6 +163,7 @@ def interpret(
         area=area,
         class_mask=class_mask,
         grid_classes=grid_classes,
+        network_scores=network_scores,
     )
 
 
@@ -178,8 +182,8 @@ def _mask_scores(
     return *max_class_scores(mask_logits, sigmoid), *restored
 
 
-def _raise_threshold(threshold: float, highest: float, share: float) -> float:
-    """Moves a mask threshold by a `share` of the way to the `highest` mask score, in log-odds."""
+def raise_threshold(threshold: float, highest: float, share: float) -> float:
+    """Returns a mask threshold, moved by a `share` of the way to the `highest` mask score, in log-odds."""
     if not share:
         return threshold
     lower, upper = to_log_odds(np.array([threshold, highest], np.float32))

@@ -26,7 +26,8 @@ no part of the centre line."""
 def center_line_length(part: Part) -> float:
     """Returns the length of the longest path along the centre line of a connected part, to its ends, px."""
     skeleton = thin(part)
-    radius = cv2.distanceTransform(np.pad(part.view(np.uint8), 1), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)[1:-1, 1:-1]
+    padded = np.pad(part.view(np.uint8), 1)
+    radius = cv2.distanceTransform(padded, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)[1:-1, 1:-1]
     radius = np.maximum(radius - 0.5, 0.5)  # to the border, not to the centre of the pixel behind it
     graph = _without_spurs(_graph(skeleton), radius)
     path = _longest_path(graph)
@@ -74,8 +75,11 @@ def _removed_codes(step: int) -> NDArray[np.uint8]:
         p = [code >> bit & 1 for bit in range(8)]  # above, above right, right, …
         changes = sum(not one and other for one, other in zip(p, [*p[1:], p[0]], strict=True))
         above, right, below, left = p[0], p[2], p[4], p[6]
-        sides = (above * right * below, right * below * left) if step == 0 else (above * right * left, above * below * left)
-        removed[code] = 2 <= sum(p) <= 6 and changes == 1 and not any(sides)
+        if step == 0:
+            closed = above and right and below, right and below and left
+        else:
+            closed = above and right and left, above and below and left
+        removed[code] = 2 <= sum(p) <= 6 and changes == 1 and not any(closed)
     return removed
 
 
@@ -148,7 +152,8 @@ def _smooth(line: NDArray[np.float64], window: int) -> NDArray[np.float64]:
     """Returns the means of `2 · window + 1` places of a line [N, 2]; its ends stay."""
     if len(line) < 3:
         return line
-    padded = np.concatenate([2 * line[0] - line[window:0:-1], line, 2 * line[-1] - line[-2 : -window - 2 : -1]])
+    before, after = 2 * line[0] - line[window:0:-1], 2 * line[-1] - line[-2 : -window - 2 : -1]
+    padded = np.concatenate([before, line, after])
     sums = np.cumsum(np.concatenate([np.zeros((1, 2)), padded]), axis=0)
     width = len(padded) - len(line) + 1
-    return (sums[width:] - sums[:-width]) / width
+    return np.asarray((sums[width:] - sums[:-width]) / width)

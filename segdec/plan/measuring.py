@@ -15,7 +15,7 @@ from segdec.plan.center_line import center_line_length
 Part = NDArray[np.bool_]
 """A connected part [h, w] of a mask, in the smallest window that contains it."""
 
-Points = NDArray[np.float32]
+Points = NDArray[np.floating]
 """x and y [N, 2], px."""
 
 MIN_SOLIDITY = 0.9
@@ -34,6 +34,10 @@ class Measure:
     def around(cls, value: float, error: float) -> "Measure":
         """Returns the measure with a symmetric interval, without negative numbers."""
         return cls(value, max(value - error, 0.0), value + error)
+
+    def divided(self, divisor: float) -> "Measure":
+        """Returns the measure in a unit that is `divisor` times as large."""
+        return Measure(self.value / divisor, self.low / divisor, self.high / divisor)
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Sizes:
 
 def measure_part(part: Part, border_error_px: float) -> Sizes:
     """Measures a connected part; its border is at most `border_error_px` from that of the defect."""
-    hull = cv2.convexHull(outline_points(part))[:, 0]
+    hull = np.asarray(cv2.convexHull(outline_points(part)), np.float32)[:, 0]
     length, width = feret_diameters(hull)
     area = float(np.count_nonzero(part))
     if area < MIN_SOLIDITY * cv2.contourArea(hull):
@@ -69,8 +73,9 @@ def measure_part(part: Part, border_error_px: float) -> Sizes:
 
 
 def outline_points(part: Part) -> Points:
-    """Returns the middle of each side between a pixel of the part and one outside; x, y from the corner of the
-    window.
+    """Returns the middle of each side between a pixel of the part and one outside.
+
+    x and y are px from the upper left corner of the window.
     """
     padded = np.pad(part, 1)
     rows, columns = np.nonzero(padded[1:-1, 1:] != padded[1:-1, :-1])
@@ -98,4 +103,5 @@ def inscribed_radius(part: Part) -> float:
 def distances_to_border(part: Part) -> NDArray[np.float32]:
     """Returns the distance of each point to the border, px, on a grid [2h + 1, 2w + 1] of half pixels."""
     doubled = cv2.resize(part.view(np.uint8), None, fx=2, fy=2, interpolation=cv2.INTER_NEAREST)
-    return cv2.distanceTransform(np.pad(doubled, 1), cv2.DIST_L2, cv2.DIST_MASK_PRECISE) / 2
+    distances = cv2.distanceTransform(np.pad(doubled, 1), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+    return np.asarray(distances, np.float32) / np.float32(2)

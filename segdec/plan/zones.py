@@ -1,6 +1,7 @@
 """Zones of an inspection plan: their shapes, drawn as masks."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Iterable
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,68 +9,37 @@ from pydantic import AfterValidator, Field, model_validator
 
 from segdec.config import Config
 from segdec.imaging.polygons import fill_polygon
+from segdec.plan.mask_parts import Mask, MaskPart
 
-Mask = NDArray[np.bool_]
-Position = Annotated[float, Field(ge=0.0, le=2**15)]
-Length = Annotated[float, Field(gt=0.0, le=2**15)]
-Point = tuple[Position, Position]
+Coordinate = Annotated[float, Field(ge=0.0, le=2**16)]
+Extent = Annotated[float, Field(gt=0.0, le=2**16)]
+Point = tuple[Coordinate, Coordinate]
 """x and y, px, from the upper left corner of the photograph."""
 
 MIN_CORNERS, MAX_CORNERS = 3, 500
-"""Corners of a polygon."""
-
-
-def _check_corners(corners: tuple[Point, ...]) -> tuple[Point, ...]:
-    if not MIN_CORNERS <= len(corners) <= MAX_CORNERS:
-        raise ValueError(f"{len(corners)} corners; expected {MIN_CORNERS} to {MAX_CORNERS}")
-    if (crossing := find_crossing(np.array(corners, np.float64))) is not None:
-        one, other = (f"({x:g}, {y:g})" for x, y in (corners[place] for place in crossing))
-        raise ValueError(
-            f"the sides that begin at {one} and {other} cross each other; expected a polygon whose sides "
-            "meet only at its corners: change the order of the corners"
-        )
-    return corners
-
-
-def find_crossing(corners: NDArray[np.float64]) -> tuple[int, int] | None:
-    """Returns the first two sides of a polygon [N, 2] that cross or touch, by their first corners; or None."""
-    ends = np.roll(corners, -1, axis=0)
-    sides = ends - corners
-
-    def turn(points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """On which side of each side [N] each point [M] is: positive, negative or 0; [N, M]."""
-        from_start = points[None] - corners[:, None]
-        return np.sign(sides[:, None, 0] * from_start[..., 1] - sides[:, None, 1] * from_start[..., 0])
-
-    starts_apart, ends_apart = turn(corners), turn(ends)
-    separated = starts_apart * ends_apart  # negative: the other side's ends are on both sides
-    crosses = (separated <= 0) & (separated.T <= 0)
-    neighbours = np.eye(len(corners), dtype=bool)
-    neighbours |= np.roll(neighbours, 1, axis=0) | np.roll(neighbours, -1, axis=0)
-    found = np.argwhere(np.triu(crosses & ~neighbours))
-    return (int(found[0, 0]), int(found[0, 1])) if len(found) else None
+"""Number of corners of a polygon."""
 
 
 class Circle(Config):
     """A circle."""
 
     center: Point
-    radius: Length
+    radius: Extent
 
 
 class Ring(Config):
     """The area between two circles with the same centre."""
 
     center: Point
-    inner_radius: Length
-    outer_radius: Length
+    inner_radius: Extent
+    outer_radius: Extent
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.inner_radius >= self.outer_radius:
             raise ValueError(
-                f"inner_radius={self.inner_radius:g} is not below outer_radius={self.outer_radius:g}; expected "
-                "a smaller one"
+                f"inner_radius={self.inner_radius:g} is not below outer_radius={self.outer_radius:g}; "
+                "expected a smaller one"
             )
         return self
 
@@ -78,9 +48,98 @@ class Rectangle(Config):
     """A rectangle with vertical and horizontal sides."""
 
     corner: Point = Field(description="upper left corner")
-    width: Length
-    height: Length
+    width: Extent
+    height: Extent
+
+
+def _check_corners(corners: tuple[Point, ...]) -> tuple[Point, ...]:
+    if not MIN_CORNERS <= len(corners) <= MAX_CORNERS:
+        raise ValueError(f"{len(corners)} corners; expected {MIN_CORNERS} to {MAX_CORNERS}")
+    if len(set(corners)) < len(corners):
+        raise ValueError("two equal corners; expected each corner once, and the first not again at the end")
+    if (crossing := find_crossing(np.array(corners, np.float64))) is not None:
+        one, other = (f"({x:g}, {y:g})" for x, y in (corners[number] for number in crossing))
+        raise ValueError(
+            f"the sides that begin at {one} and {other} cross each other; expected a polygon whose sides "
+            "meet only at its corners: change the order of the corners"
+        )
+    return corners
 
 
 Polygon = Annotated[tuple[Point, ...], AfterValidator(_check_corners)]
-Shape = Literal["polygon", "rectangle", "circle", "ring"]
+Shape = Circle | Ring | Rectangle | tuple[Point, ...]
+
+
+def find_crossing(corners: NDArray[np.float64]) -> tuple[int, int] | None:
+    """Returns two sides of a polygon [N, 2] that cross or touch, by their first corners, or None."""
+    sides = np.roll(corners, -1, axis=0) - corners
+
+    def turns(points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns on which side of each side [N] each point [M] is: 1, −1, or 0 on its line; [N, M]."""
+        from_start = points[None] - corners[:, None]
+        return np.sign(sides[:, None, 0] * from_start[..., 1] - sides[:, None, 1] * from_start[..., 0])
+
+    of_starts = turns(corners)
+    separated = of_starts * np.roll(of_starts, -1, axis=1) <= 0  # both ends of the other side
+    starts = np.minimum(corners, np.roll(corners, -1, axis=0))
+    ends = np.maximum(corners, np.roll(corners, -1, axis=0))
+    boxes_meet = ((starts[:, None] <= ends[None]) & (starts[None] <= ends[:, None])).all(axis=2)
+    neighbours = np.eye(len(corners), dtype=bool)
+    neighbours |= np.roll(neighbours, 1, axis=0) | np.roll(neighbours, -1, axis=0)
+    found = np.argwhere(np.triu(separated & separated.T & boxes_meet & ~neighbours))
+    return (int(found[0, 0]), int(found[0, 1])) if len(found) else None
+
+
+def bounds(shape: Shape) -> tuple[float, float, float, float]:
+    """Returns the smallest x and y and the largest x and y of a shape, px."""
+    match shape:
+        case Circle(center=(x, y), radius=radius) | Ring(center=(x, y), outer_radius=radius):
+            return x - radius, y - radius, x + radius, y + radius
+        case Rectangle(corner=(x, y), width=width, height=height):
+            return x, y, x + width, y + height
+        case _:
+            xs, ys = zip(*shape, strict=True)
+            return min(xs), min(ys), max(xs), max(ys)
+
+
+def draw(shape: Shape, height: int, width: int) -> Mask:
+    """Returns the pixels [height, width] whose centre is in the shape."""
+    if isinstance(shape, Circle | Ring):
+        rows, columns = np.ogrid[:height, :width]
+        (x, y) = shape.center
+        squares = (columns + 0.5 - x) ** 2 + (rows + 0.5 - y) ** 2
+        if isinstance(shape, Circle):
+            return np.asarray(squares <= shape.radius**2)
+        return np.asarray((shape.inner_radius**2 <= squares) & (squares <= shape.outer_radius**2))
+    if isinstance(shape, Rectangle):
+        left, top, right, bottom = bounds(shape)
+        shape = ((left, top), (right, top), (right, bottom), (left, bottom))
+    return fill_polygon([np.array(shape, np.float64)], height, width)
+
+
+class ZoneMap:
+    """The zones that contain each pixel of a photograph.
+
+    One number for each pixel stands for all zones there, since a hundred masks would need too much memory.
+
+    Args:
+        masks: Mask [height, width] of each zone.
+        height: Of the photograph, px.
+        width: Of the photograph, px.
+    """
+
+    def __init__(self, masks: Iterable[Mask], height: int, width: int) -> None:
+        self._sets: list[frozenset[int]] = [frozenset()]
+        self._numbers = np.zeros((height, width), np.int32)  # of a set
+        for zone, mask in enumerate(masks):
+            before = self._numbers[mask]
+            changed = np.zeros(len(self._sets), np.int32)
+            for number in np.flatnonzero(np.bincount(before, minlength=len(changed))).tolist():
+                changed[number] = len(self._sets)
+                self._sets.append(self._sets[number] | {zone})
+            self._numbers[mask] = changed[before]
+
+    def touched(self, part: MaskPart) -> frozenset[int]:
+        """Returns the numbers of the zones that contain any pixel of the part."""
+        found = np.unique(self._numbers[part.window][part.pixels]).tolist()
+        return frozenset().union(*(self._sets[number] for number in found))

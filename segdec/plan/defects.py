@@ -1,0 +1,75 @@
+"""Finds the single defects of a prediction that an inspection plan judges."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from segdec.config import ModelConfig
+from segdec.inference.postprocessing import Prediction, raise_threshold
+from segdec.inference.preprocessing import cell_area, scaled_size
+from segdec.plan.mask_parts import MaskPart, connected_parts
+
+MIN_BORDER_ERROR_PX = 0.5
+
+REFINED_BORDER_ERROR_PX = 1.5
+"""Uncertainty of the border of a refined mask, px of the network's input."""
+
+
+@dataclass(frozen=True)
+class FoundDefect:
+    """The pixels of a connected defect.
+
+    Attributes:
+        part: Pixels that belong to it.
+        extent: Pixels that may belong to it, those of `part` included.
+        score_max: Highest mask score.
+        classes: Its defect classes, the most frequent one first; empty if the mask has none.
+    """
+
+    part: MaskPart
+    extent: MaskPart
+    score_max: float
+    classes: tuple[str, ...]
+
+
+def find_defects(prediction: Prediction, config: ModelConfig) -> Iterator[FoundDefect]:
+    """Yields the defects of a photograph: at least one for each connected part of the pixels whose score
+    reaches the model's mask threshold.
+
+    `Prediction.mask` omits weak defects beside a strong one, since its threshold rises with the highest score
+    of the photograph. Here the threshold rises with the highest score of each connected part.
+    """
+    thresholds, scores = config.thresholds, prediction.mask_scores
+    network = scores if prediction.network_scores is None else prediction.network_scores
+    extents = (network >= thresholds.mask) | (prediction.mask > 0)
+    if prediction.area is not None:
+        extents &= prediction.area > 0
+    share = thresholds.mask_share if prediction.class_mask is None else 0.0
+    for extent in connected_parts(extents):
+        highest = max(float(network[extent.window][extent.pixels].max()), thresholds.mask)
+        limit = min(prediction.mask_threshold, raise_threshold(thresholds.mask, highest, share))
+        certain = extent.pixels & (scores[extent.window] >= limit)
+        for part in MaskPart(extent.window, certain if certain.any() else extent.pixels).connected_parts():
+            score_max = float(scores[part.window][part.pixels].max())
+            yield FoundDefect(part, extent, score_max, _classes(prediction, config, part))
+
+
+def _classes(prediction: Prediction, config: ModelConfig, part: MaskPart) -> tuple[str, ...]:
+    if prediction.class_mask is None:
+        return config.classes[1:] if len(config.classes) == 2 else ()
+    counts = np.bincount(prediction.class_mask[part.window][part.pixels], minlength=len(config.classes))[1:]
+    order = np.argsort(-counts, kind="stable")
+    return tuple(config.classes[1 + number] for number in order if counts[number])
+
+
+def border_error(config: ModelConfig, height: int, width: int) -> float:
+    """Returns the uncertainty of a mask's border, px of a photograph: half a cell of the network's mask, or
+    `REFINED_BORDER_ERROR_PX` if the mask is refined by the photograph.
+    """
+    if config.thresholds.refine_mask and not config.network.mask_classes:
+        rows, columns = scaled_size(config.input, height, width)
+        return max(REFINED_BORDER_ERROR_PX * max(height / rows, width / columns), MIN_BORDER_ERROR_PX)
+    cell_px = math.sqrt(cell_area(config.input, height, width, config.network.mask_stride))
+    return max(cell_px / 2, MIN_BORDER_ERROR_PX)

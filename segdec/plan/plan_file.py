@@ -1,0 +1,207 @@
+"""The inspection plan: a TOML file with the zones of a photograph and the rules for defects in them."""
+
+import hashlib
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from segdec.config import Config, config_error
+from segdec.errors import ConfigError
+from segdec.images import MAX_PIXEL_LIMIT
+from segdec.plan.mask_parts import Mask
+from segdec.plan.quantities import AreaText, LengthText, split
+from segdec.plan.severity import Severity
+from segdec.plan.zones import Circle, Polygon, Rectangle, Ring, Shape, bounds, draw
+from segdec.runtime.identifiers import check_identifier
+
+MAX_ZONES, MAX_RULES = 100, 50
+"""Number of zones of a plan, and of rules of a zone."""
+
+MAX_FILE_BYTES = 2**20
+
+Name = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(check_identifier)]
+Millimetres = Annotated[float, Field(gt=0.0, le=1000.0, allow_inf_nan=False)]
+
+CONDITIONS = ("longer_than", "wider_than", "larger_than", "more_than", "total_larger_than")
+
+
+class Rule(Config):
+    """What follows if a defect, or all defects of a zone, exceed a limit, or from any defect."""
+
+    defect: Name | None = Field(None, description="class of the defect; absent: any")
+    longer_than: LengthText | None = Field(None, description="limit of the length")
+    wider_than: LengthText | None = Field(None, description="limit of the width")
+    larger_than: AreaText | None = Field(None, description="limit of the area of one defect")
+    more_than: Annotated[int, Field(ge=0, le=10_000)] | None = Field(
+        None, description="limit of the number of defects; needs counted_from"
+    )
+    counted_from: LengthText | None = Field(None, description="length from which a defect counts")
+    total_larger_than: AreaText | None = Field(None, description="limit of the area of all defects")
+    then: Severity = Field(description="what follows: accept, note, review, reject or stop")
+
+    @property
+    def condition(self) -> str | None:
+        """The name of the field with the limit; None without a limit."""
+        return next((name for name in CONDITIONS if getattr(self, name) is not None), None)
+
+    @property
+    def limit(self) -> tuple[float, str]:
+        """The limit and its unit, which is empty for a number of defects; ValueError without a limit."""
+        if self.condition is None:
+            raise ValueError("the rule has no limit")
+        value: int | str = getattr(self, self.condition)
+        return split(value) if isinstance(value, str) else (float(value), "")
+
+    @property
+    def is_for_each_defect(self) -> bool:
+        """Whether the rule is about each single defect, so that it allows a defect within its limit."""
+        return self.condition not in ("more_than", "total_larger_than")
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """All lengths and areas."""
+        lengths = self.longer_than, self.wider_than, self.counted_from
+        return tuple(
+            text for text in (*lengths, self.larger_than, self.total_larger_than) if text is not None
+        )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        given = [name for name in CONDITIONS if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} in one rule; expected one limit: write two rules")
+        if (self.more_than is None) != (self.counted_from is None):
+            raise ValueError(
+                "only one of more_than and counted_from; expected both: the largest number of defects, and "
+                "the length from which a defect counts"
+            )
+        return self
+
+
+class Zone(Config):
+    """A part of the photograph: one shape, and either rules or `ignored`."""
+
+    polygon: Polygon | None = Field(None, description="corners")
+    rectangle: Rectangle | None = None
+    circle: Circle | None = None
+    ring: Ring | None = None
+    ignored: bool = Field(False, description="whether defects that are completely in the zone are accepted")
+    otherwise: Severity = Field("reject", description="for defects that no rule for each defect names")
+    rules: Annotated[tuple[Rule, ...], Field(max_length=MAX_RULES)] = ()
+
+    @property
+    def shape(self) -> Shape:
+        """The one shape that is given."""
+        return next(shape for shape in self._shapes if shape is not None)
+
+    @property
+    def _shapes(self) -> tuple[Shape | None, ...]:
+        return self.polygon, self.rectangle, self.circle, self.ring
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (count := sum(shape is not None for shape in self._shapes)) != 1:
+            raise ValueError(f"{count} shapes; expected one of polygon, rectangle, circle and ring")
+        if self.ignored and (self.rules or "otherwise" in self.model_fields_set):
+            raise ValueError("an ignored zone with rules; expected either ignored = true or rules")
+        return self
+
+
+class PlanPhotograph(Config):
+    """The upright photographs for which the plan is made."""
+
+    width: Annotated[int, Field(ge=1, le=2**16)] = Field(description="px")
+    height: Annotated[int, Field(ge=1, le=2**16)] = Field(description="px")
+    mm_per_px: Millimetres | None = Field(
+        None, description="side of a pixel on the part, mm; absent: unknown"
+    )
+
+
+class OtherDefects(Config):
+    """What follows from defects that are not in a zone or not in the mask."""
+
+    outside_zones: Severity = Field("review", description="for a defect that is in no zone")
+    unexplained: Literal["review", "reject", "stop"] = Field(
+        "reject", description="for a score above the threshold without a defect in the mask"
+    )
+
+
+class Plan(Config):
+    """An inspection plan."""
+
+    name: Name
+    photograph: PlanPhotograph
+    otherwise: OtherDefects = OtherDefects()
+    zones: Annotated[dict[Name, Zone], Field(min_length=1, max_length=MAX_ZONES)]
+
+    def draw_zone(self, name: str) -> Mask:
+        """Returns the pixels [height, width] of a zone."""
+        return draw(self.zones[name].shape, self.photograph.height, self.photograph.width)
+
+    @property
+    def sha256(self) -> str:
+        """Identifies the content: plans with equal zones and rules have the same."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        height, width = self.photograph.height, self.photograph.width
+        if height * width > MAX_PIXEL_LIMIT:
+            raise ValueError(f"{width} × {height} px; expected at most {MAX_PIXEL_LIMIT} pixels")
+        for name, zone in self.zones.items():
+            left, top, right, bottom = bounds(zone.shape)
+            if left < 0 or top < 0 or right > width or bottom > height:
+                raise ValueError(
+                    f"the zone '{name}' reaches from ({left:g}, {top:g}) to ({right:g}, {bottom:g}); "
+                    f"expected it inside the photograph of {width} × {height} px"
+                )
+            for number, rule in enumerate(zone.rules, start=1):
+                self._check_rule(f"rule {number} of the zone '{name}'", rule, zone)
+        return self
+
+    def _check_rule(self, place: str, rule: Rule, zone: Zone) -> None:
+        millimetres = [text for text in rule.quantities if split(text)[1].startswith("mm")]
+        if millimetres and self.photograph.mm_per_px is None:
+            raise ValueError(
+                f"{place} has the limit '{millimetres[0]}', but photograph.mm_per_px is missing; expected "
+                "the side of a pixel in mm, or limits in px"
+            )
+        allowed = (other.defect in (None, rule.defect) for other in zone.rules if other.is_for_each_defect)
+        if not rule.is_for_each_defect and zone.otherwise not in ("accept", "note") and not any(allowed):
+            kind = "defects" if rule.defect is None else f"'{rule.defect}'"
+            raise ValueError(
+                f"{place} limits {rule.condition} for {kind}, but already one of them leads to "
+                f"'{zone.otherwise}', because no rule allows a single one; expected also a rule with a limit "
+                "for each, such as longer_than"
+            )
+
+
+def read_plan(path: Path) -> Plan:
+    """Reads a plan.
+
+    Raises:
+        ConfigError: If the file cannot be read, is not TOML or not a plan.
+    """
+    expected = "Expected a TOML file with an inspection plan, as in docs/plan.md"
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"The plan {path} cannot be read: {error.strerror}. {expected}.") from error
+    if len(content) > MAX_FILE_BYTES:
+        raise ConfigError(f"The plan {path} has more than {MAX_FILE_BYTES} bytes. {expected}.")
+    return parse_plan(content, str(path))
+
+
+def parse_plan(content: bytes, name: str) -> Plan:
+    """Parses the TOML of a plan; `name` names it in errors, which are those of `read_plan`."""
+    try:
+        values = tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"The plan {name} is not valid TOML: {error}.") from error
+    try:
+        return Plan.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(f"The plan {name} is not valid.\n{config_error(error, Plan)}") from error

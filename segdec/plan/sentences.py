@@ -1,0 +1,77 @@
+"""Writes rules and findings of an inspection plan as sentences."""
+
+import dataclasses
+
+from segdec.plan.findings import Cause, Finding
+from segdec.plan.plan_file import Plan, Rule
+from segdec.plan.severity import Severity
+
+CONSEQUENCES: dict[Severity, str] = {
+    "accept": "accept",
+    "note": "accept and note",
+    "review": "for review",
+    "reject": "reject",
+    "stop": "reject and stop the line",
+}
+
+UNEXPLAINED = "score above the threshold without a defect in the mask"
+
+ADJECTIVES = {"longer_than": "longer than", "wider_than": "wider than", "larger_than": "larger than"}
+
+
+def plan_text(plan: Plan) -> str:
+    """Returns the zones and rules of a plan, a line each."""
+    photograph = plan.photograph
+    scale = "" if photograph.mm_per_px is None else f", {photograph.mm_per_px:g} mm per px"
+    lines = [f"{plan.name}: photographs of {photograph.width} × {photograph.height} px{scale}"]
+    for name, zone in plan.zones.items():
+        if zone.ignored:
+            lines.append(f"{name}: a defect that is completely inside: accept")
+            continue
+        lines += [f"{name}: {rule_text(rule)}" for rule in zone.rules]
+        lines.append(f"{name}: any {'other ' if zone.rules else ''}defect: {CONSEQUENCES[zone.otherwise]}")
+    lines.append(f"outside all zones: any defect: {CONSEQUENCES[plan.otherwise.outside_zones]}")
+    lines.append(f"{UNEXPLAINED}: {CONSEQUENCES[plan.otherwise.unexplained]}")
+    return "\n".join(lines)
+
+
+def rule_text(rule: Rule, severity: Severity | None = None) -> str:
+    """Returns a rule, for example `scratch longer than 2 mm: reject`; `severity` replaces its consequence."""
+    defect = rule.defect or "any defect"
+    if rule.condition is None:
+        text = defect
+    elif rule.condition == "more_than":
+        text = f"more than {rule.more_than} × {defect}, each from {rule.counted_from}"
+    elif rule.condition == "total_larger_than":
+        text = f"total area of {defect} larger than {rule.total_larger_than}"
+    else:
+        text = f"{defect} {ADJECTIVES[rule.condition]} {getattr(rule, rule.condition)}"
+    return f"{text}: {CONSEQUENCES[severity or rule.then]}"
+
+
+def finding_sentence(finding: Finding, plan: Plan) -> str:
+    """Returns a finding with its measure.
+
+    For example `rim: scratch longer than 2 mm: reject (2.31 mm, between 2.12 and 2.5)`.
+    """
+    consequence = CONSEQUENCES[finding.severity]
+    defect = " and ".join(finding.classes) or "defect"
+    if finding.zone is not None and finding.rule is not None:
+        rule = plan.zones[finding.zone].rules[finding.rule]
+        return f"{finding.zone}: {rule_text(rule, finding.severity)}{_measure_text(finding)}"
+    causes: dict[Cause, str] = {
+        "otherwise": f"{finding.zone}: {defect}, which no rule allows",
+        "outside_zones": f"outside all zones: {defect}",
+        "unexplained": UNEXPLAINED,
+        "too_many_defects": "too many defects to measure",
+        "unlike_training": "photograph unlike those of the training",
+    }
+    return f"{causes[finding.cause]}: {consequence}"
+
+
+def _measure_text(finding: Finding) -> str:
+    if finding.measured is None:
+        return ""
+    value, low, high = (f"{number:.3g}" for number in dataclasses.astuple(finding.measured))
+    unit = f" {finding.unit}" if finding.unit else ""
+    return f" ({value}{unit}, between {low} and {high})" if low != high else f" ({value}{unit})"

@@ -1,0 +1,27 @@
+"""Draws the zones of an inspection plan on a photograph."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.imaging.overlay import Color, draw_outline, to_rgb, write_text
+from segdec.plan.plan_file import Plan
+from segdec.plan.zones import bounds
+
+RULED: Color = (90, 170, 255)
+IGNORED: Color = (170, 170, 170)
+"""Light blue and grey, RGB."""
+
+
+def draw_zones(image: NDArray[np.uint8], plan: Plan) -> NDArray[np.uint8]:
+    """Returns a photograph [H, W, 1 or 3] of the plan's size as RGB [H, W, 3], with the outlines and names of
+    the zones; ignored zones are grey.
+    """
+    canvas = to_rgb(image)
+    capital_px = min(max(round(min(image.shape[:2]) / 48), 8), 40)
+    for name, zone in plan.zones.items():
+        color = IGNORED if zone.ignored else RULED
+        draw_outline(canvas, plan.draw_zone(name).view(np.uint8), color)
+        left, top, _, _ = bounds(zone.shape)
+        below = round(top) + 2 * capital_px
+        write_text(canvas, name, (round(left) + capital_px, below), capital_px, color)
+    return canvas
