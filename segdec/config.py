@@ -420,6 +420,22 @@ class EncoderWeights(Config):
     trainable: Literal["frozen", "top", "all"] = Field(description="part that training may have changed")
 
 
+Factor = Annotated[float, Field(gt=0.0, le=1e6)]
+
+
+class SizeErrors(Config):
+    """True sizes of defects divided by the measured ones.
+
+    The quotient is below the first number for 5 % of the defects, and above the second for 5 %. They were measured on photographs that were not used to train the network that predicted them. With fewer
+    than 19 defects they are the smallest and the largest quotient.
+    """
+
+    length: tuple[Factor, Factor]
+    width: tuple[Factor, Factor]
+    area: tuple[Factor, Factor]
+    defects: Annotated[int, Field(ge=1)] = Field(description="number of defects that were compared")
+
+
 class ModelConfig(Config):
     """Everything that inference needs except the weights. Class 0 is good."""
 
@@ -428,6 +444,9 @@ class ModelConfig(Config):
     classes: Annotated[tuple[str, ...], Field(min_length=2)]
     calibration: Calibration = Calibration()
     thresholds: Thresholds = Thresholds()
+    size_errors: SizeErrors | None = Field(
+        None, description="errors of measured sizes; absent: not compared with masks"
+    )
 
     def with_mask_refinement(self, mask_share: float, *, refine: bool) -> Self:
         """Returns the configuration with other `mask_share` and `refine_mask`."""

@@ -30,6 +30,7 @@ from training.formatting import format_percent, format_score
 from training.metrics.calibration import align_log_odds, apply_calibration
 from training.metrics.mask_refinement_choice import choose_mask_refinement
 from training.metrics.operating_points import find_operating_points
+from training.metrics.size_errors import measure_size_errors
 from training.metrics.storage import METRICS_FILE, load_evaluation
 from training.metrics.three_outcomes import choose_outcomes
 from training.metrics.thresholds import ScoredPhotographs
@@ -100,9 +101,9 @@ def _choose(folder: RunFolder, settings: ThresholdConfig, folds: int, by: Sequen
     ]
     chosen = choose_thresholds(result.model, validation, settings, others, balanced=experiment.balanced)
     parts = folder.parts(experiment.validation_split)
-    model = choose_mask_refinement(
-        chosen.model, parts, item_reader(experiment), ReadingPool(experiment.data.decode_threads)
-    )
+    read, pool = item_reader(experiment), ReadingPool(experiment.data.decode_threads)
+    model = choose_mask_refinement(chosen.model, parts, read, pool)
+    model = measure_size_errors(model, parts, read, pool)
     kept = [warning for warning in result.warnings if warning == UNTRAINED_DECISION]
     _save(folder, settings, replace(chosen, model=model, notes=(*chosen.notes, *kept)))
     return chosen

@@ -31,6 +31,7 @@ from training.distribution.strategies import divisible_batch_size
 from training.linear_mask import LINEAR_STEPS, LinearMasks, fit_linear_masks
 from training.memory_building import build_memory
 from training.metrics.mask_refinement_choice import choose_mask_refinement
+from training.metrics.size_errors import measure_size_errors
 from training.metrics.validation import Validation, Validator, choose_thresholds
 from training.optimization.flops import Workload, count_step_flops, measure_strategy_peak
 from training.optimization.initial import with_initial_sha256
@@ -470,6 +471,7 @@ class Trainer:
         chosen = choose_thresholds(model, measured, config.threshold, balanced=config.balanced)
         parts, read, pool = self.validator.parts_with(chosen.model), self.validator.read, self.validator.pool
         model = choose_mask_refinement(chosen.model, parts, read, pool)
+        model = measure_size_errors(model, parts, read, pool)
         warnings = [] if self.dry_run else [*notes, *chosen.notes]
         if not self._has_trained_decision():
             warnings.append(UNTRAINED_DECISION)

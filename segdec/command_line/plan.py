@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from segdec.artifact import open_artifact
@@ -10,8 +9,7 @@ from segdec.errors import ConfigError
 from segdec.images import read_image, write_png
 from segdec.plan.judgement import PlanJudge
 from segdec.plan.plan_file import Plan, read_plan
-from segdec.plan.quantities import split, unit_in_px
-from segdec.plan.sentences import plan_text, rule_text
+from segdec.plan.sentences import plan_text, size_error_text
 from segdec.plan.zone_overlay import draw_zones
 from segdec.runtime.cli import Commands
 
@@ -39,32 +37,15 @@ def run_check(options: argparse.Namespace) -> int:
     if (options.photograph is None) != (options.out is None):
         raise ConfigError("Only one of --photograph and --out was given. Expected both, or none.")
     plan = read_plan(options.plan)
-    judge = None
-    if options.model is not None:
-        judge = PlanJudge(plan, open_artifact(options.model).manifest)
+    model = None if options.model is None else open_artifact(options.model).manifest
+    if model is not None:
+        PlanJudge(plan, model)
     print(plan_text(plan))
-    if judge is not None:
-        _print_precision(judge)
+    if model is not None:
+        print(size_error_text(model.size_errors))
     if options.photograph is not None:
         _draw_picture(plan, options.photograph, options.out)
     return 0
-
-
-def _print_precision(judge: PlanJudge) -> None:
-    """Prints how exactly the model measures, and which limits are too small for it."""
-    error_px, mm_per_px = 2.0 * judge.border_error_px, judge.plan.photograph.mm_per_px
-    in_mm = "" if mm_per_px is None else f" (± {error_px * mm_per_px:.3g} mm)"
-    print(f"With this model, a length or width is uncertain by ± {error_px:.3g} px{in_mm}.")
-    for name, zone in judge.plan.zones.items():
-        for rule in zone.rules:
-            for text in (rule.longer_than, rule.wider_than, rule.counted_from):
-                limit, unit = ("inf", "px") if text is None else split(text)
-                if float(limit) * unit_in_px(unit, mm_per_px) <= error_px:
-                    print(
-                        f"warning: {name}: {rule_text(rule)}: {text} is below the uncertainty; every defect "
-                        "will be above it or for review.",
-                        file=sys.stderr,
-                    )
 
 
 def _draw_picture(plan: Plan, photograph: Path, out: Path) -> None:

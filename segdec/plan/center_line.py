@@ -15,39 +15,45 @@ Graph = dict[Place, dict[Place, float]]
 NEIGHBOURS = ((-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1))
 """Rows and columns of the eight neighbours, clockwise from above."""
 
-STEP_PX = 0.1
-"""Steps in which the border is searched beyond the end of a centre line, px."""
-
 SPUR_FACTOR = 1.5
 """A branch that is shorter than so many times the distance of its fork to the border ends in a corner, and is
 no part of the centre line."""
 
 
 def center_line_length(part: Part) -> float:
-    """Returns the length of the longest path along the centre line of a connected part, to its ends, px."""
-    skeleton = thin(part)
+    """Returns the length of the longest path along the centre line of a connected part, to its ends, px.
+
+    A closed line, which has no ends, has the length 0.
+    """
     padded = np.pad(part.view(np.uint8), 1)
     radius = cv2.distanceTransform(padded, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)[1:-1, 1:-1]
     radius = np.maximum(radius - 0.5, 0.5)  # to the border, not to the centre of the pixel behind it
-    graph = _without_spurs(_graph(skeleton), radius)
-    path = _longest_path(graph)
+    graph = _without_spurs(_graph(thin(part)), radius)
+    path = _longest_path(graph) if graph else []
+    if not path or max(len(graph[path[0]]), len(graph[path[-1]])) > 1:
+        return 0.0
     window = max(1, round(float(np.mean([radius[place] for place in path]))))
     line = _smooth(np.array(path, np.float64), window)
-    ends = _to_border(part, line[::-1], window) + _to_border(part, line, window)
+    skeleton = np.zeros(part.shape, np.uint8)
+    skeleton[tuple(np.transpose(list(graph)))] = 1
+    _, nearest = cv2.distanceTransformWithLabels(
+        1 - skeleton, cv2.DIST_L2, cv2.DIST_MASK_5, labelType=cv2.DIST_LABEL_PIXEL
+    )
+    ends = sum(
+        _to_border(np.argwhere(part & (nearest == nearest[path[end]])), line[::-step], window)
+        for end, step in ((0, 1), (-1, -1))
+    )
     return float(np.linalg.norm(np.diff(line, axis=0), axis=1).sum() + ends)
 
 
-def _to_border(part: Part, line: NDArray[np.float64], window: int) -> float:
-    """Returns how far the part continues beyond the last place of a line [N, 2], in its direction, px."""
+def _to_border(beyond: NDArray[np.int64], line: NDArray[np.float64], window: int) -> float:
+    """Returns how far a part continues beyond the last place of a line [N, 2], in its direction, px.
+
+    Thinning shortens a skeleton; `beyond` [M, 2] are the pixels to which its end is the nearest one.
+    """
     direction = line[-1] - line[max(len(line) - 1 - 2 * window, 0)]
-    norm = float(np.linalg.norm(direction))
-    if norm == 0:
-        return 0.5
-    steps = np.arange(0.0, sum(part.shape), STEP_PX)
-    places = np.rint(line[-1] + steps[:, None] * direction / norm).astype(int)
-    inside = ((places >= 0) & (places < part.shape)).all(axis=1)
-    inside[inside] = part[tuple(places[inside].T)]
-    return float(steps[inside.argmin()])
+    norm = float(np.linalg.norm(direction)) or 1.0
+    return float(((beyond - line[-1]) @ direction).max()) / norm + 0.5
 
 
 def thin(part: Part) -> Part:

@@ -1,6 +1,5 @@
 """Finds the single defects of a prediction that an inspection plan judges."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -8,13 +7,7 @@ import numpy as np
 
 from segdec.config import ModelConfig
 from segdec.inference.postprocessing import Prediction, raise_threshold
-from segdec.inference.preprocessing import cell_area, scaled_size
 from segdec.plan.mask_parts import MaskPart, connected_parts
-
-MIN_BORDER_ERROR_PX = 0.5
-
-REFINED_BORDER_ERROR_PX = 1.5
-"""Uncertainty of the border of a refined mask, px of the network's input."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +55,3 @@ def _classes(prediction: Prediction, config: ModelConfig, part: MaskPart) -> tup
     counts = np.bincount(prediction.class_mask[part.window][part.pixels], minlength=len(config.classes))[1:]
     order = np.argsort(-counts, kind="stable")
     return tuple(config.classes[1 + number] for number in order if counts[number])
-
-
-def border_error(config: ModelConfig, height: int, width: int) -> float:
-    """Returns the uncertainty of a mask's border, px of a photograph: half a cell of the network's mask, or
-    `REFINED_BORDER_ERROR_PX` if the mask is refined by the photograph.
-    """
-    if config.thresholds.refine_mask and not config.network.mask_classes:
-        rows, columns = scaled_size(config.input, height, width)
-        return max(REFINED_BORDER_ERROR_PX * max(height / rows, width / columns), MIN_BORDER_ERROR_PX)
-    cell_px = math.sqrt(cell_area(config.input, height, width, config.network.mask_stride))
-    return max(cell_px / 2, MIN_BORDER_ERROR_PX)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from segdec.plan.measuring import Measure, Sizes
 from segdec.plan.severity import Severity, limited
+from segdec.plan.size_intervals import Measure, MeasuredSizes
 
 Cause = Literal["rule", "otherwise", "outside_zones", "unexplained", "too_many_defects", "unlike_training"]
 """Why there is a finding; all except `rule` have no rule of their own."""
@@ -27,7 +27,7 @@ class JudgedDefect:
     bbox: tuple[int, int, int, int]
     classes: tuple[str, ...]
     score_max: float
-    sizes: Sizes
+    sizes: MeasuredSizes
     zones: tuple[str, ...]
     possible_zones: tuple[str, ...]
     outside: bool | None

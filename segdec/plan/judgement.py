@@ -9,13 +9,14 @@ import numpy as np
 from segdec.config import ModelConfig
 from segdec.errors import ConfigError, ImageError
 from segdec.inference.postprocessing import Prediction
-from segdec.plan.defects import FoundDefect, border_error, find_defects
+from segdec.plan.defects import FoundDefect, find_defects
 from segdec.plan.findings import Finding, JudgedDefect, Judgement
 from segdec.plan.mask_parts import Mask
 from segdec.plan.measuring import measure_part
 from segdec.plan.plan_file import Plan
 from segdec.plan.rule_findings import ZoneRules
 from segdec.plan.severity import RANKS, worst
+from segdec.plan.size_intervals import MeasuredSizes
 from segdec.plan.zones import ZoneMap
 from segdec.runtime.identifiers import REVIEW
 
@@ -32,7 +33,6 @@ class PlanJudge:
 
     Attributes:
         plan: As given.
-        border_error_px: Uncertainty of the border of a defect, px of the photograph.
 
     Raises:
         ConfigError: If a rule names a class that the model does not find, or a zone is partly outside the
@@ -54,7 +54,6 @@ class PlanJudge:
             if not zone.ignored
         )
         self._map = ZoneMap((self._draw_inspected(rules.name) for rules in self._rules), *self._size)
-        self.border_error_px = border_error(config, *self._size)
 
     def judge(self, prediction: Prediction, *, unlike: bool) -> Judgement:
         """Returns the verdict of the plan about a photograph.
@@ -111,7 +110,7 @@ class PlanJudge:
             found.part.bbox,
             found.classes,
             found.score_max,
-            measure_part(found.part.pixels, self.border_error_px),
+            MeasuredSizes.estimate(measure_part(found.part.pixels), self._config.size_errors),
             tuple(self._rules[number].name for number in sorted(zones)),
             tuple(self._rules[number].name for number in sorted(possible - zones)),
             outside,

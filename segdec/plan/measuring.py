@@ -1,4 +1,4 @@
-"""Measures connected parts of a mask: length, width and area, with the uncertainty of their border.
+"""Measures connected parts of a mask: length, width and area.
 
 The outline of a part runs through the middle of the sides of its border pixels: through their corners, discs
 would be too large, through their centres too small.
@@ -21,55 +21,36 @@ Points = NDArray[np.floating]
 MIN_SOLIDITY = 0.9
 """Share of the convex hull from which a part is compact: its hull has its length and width."""
 
-
-@dataclass(frozen=True)
-class Measure:
-    """A measured number and the interval in which the true one is, since the border is uncertain."""
-
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def around(cls, value: float, error: float) -> "Measure":
-        """Returns the measure with a symmetric interval, without negative numbers."""
-        return cls(value, max(value - error, 0.0), value + error)
-
-    def divided(self, divisor: float) -> "Measure":
-        """Returns the measure in a unit that is `divisor` times as large."""
-        return Measure(self.value / divisor, self.low / divisor, self.high / divisor)
+BENT_FACTOR = 1.03
+"""A part is bent if its centre line is so many times as long as its largest Feret diameter."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Length and width, px, and area, px², of a part.
+    """Sizes of a part.
 
     Attributes:
-        length: Largest Feret diameter, which is the distance of parallel tangents; of a bent part, length of
-            the longest path along its centre line if that is larger.
-        width: Smallest Feret diameter; of a bent part, diameter of the largest circle inside.
+        length: Largest Feret diameter, which is the distance of parallel tangents; of a bent part, the length
+            of the longest path along its centre line, px.
+        width: Smallest Feret diameter; of a bent part, diameter of the largest circle inside, px.
         area: Number of pixels.
     """
 
-    length: Measure
-    width: Measure
-    area: Measure
+    length: float
+    width: float
+    area: float
 
 
-def measure_part(part: Part, border_error_px: float) -> Sizes:
-    """Measures a connected part; its border is at most `border_error_px` from that of the defect."""
+def measure_part(part: Part) -> Sizes:
+    """Measures a connected part."""
     hull = np.asarray(cv2.convexHull(outline_points(part)), np.float32)[:, 0]
     length, width = feret_diameters(hull)
     area = float(np.count_nonzero(part))
     if area < MIN_SOLIDITY * cv2.contourArea(hull):
-        length = max(length, center_line_length(part))
+        along = center_line_length(part)
+        length = along if along > BENT_FACTOR * length else length
         width = 2.0 * inscribed_radius(part)
-    perimeter = float(len(outline_points(part)))  # a point for each side of a pixel
-    return Sizes(
-        Measure.around(length, 2.0 * border_error_px),
-        Measure.around(width, 2.0 * border_error_px),
-        Measure.around(area, perimeter * border_error_px),
-    )
+    return Sizes(length, width, area)
 
 
 def outline_points(part: Part) -> Points:

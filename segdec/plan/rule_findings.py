@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from segdec.plan.findings import Finding, JudgedDefect
-from segdec.plan.measuring import Measure
 from segdec.plan.plan_file import Rule, Zone
 from segdec.plan.quantities import split, unit_in_px
+from segdec.plan.size_intervals import Measure
 
 MEASURES = {"longer_than": "length", "wider_than": "width", "larger_than": "area"}
-"""Limits of a single defect, each with the attribute of `Sizes` that it limits."""
+"""Limits of a single defect, each with the attribute of `MeasuredSizes` that it limits."""
 
 
 @dataclass(frozen=True)

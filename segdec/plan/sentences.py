@@ -1,7 +1,9 @@
 """Writes rules and findings of an inspection plan as sentences."""
 
 import dataclasses
+import math
 
+from segdec.config import SizeErrors
 from segdec.plan.findings import Cause, Finding
 from segdec.plan.plan_file import Plan, Rule
 from segdec.plan.severity import Severity
@@ -49,6 +51,23 @@ def rule_text(rule: Rule, severity: Severity | None = None) -> str:
     return f"{text}: {CONSEQUENCES[severity or rule.then]}"
 
 
+def size_error_text(errors: SizeErrors | None) -> str:
+    """Returns how exactly a model measures."""
+    if errors is None:
+        return (
+            "The sizes that this model measures were not compared with masks: a limit of a size accepts and "
+            "rejects nothing, it only leads to review. Train with photographs whose defects have masks."
+        )
+    each = (
+        f"{name} {low:.2g} to {high:.2g}"
+        for name, (low, high) in (("length", errors.length), ("width", errors.width), ("area", errors.area))
+    )
+    return (
+        f"The true size is so many times the one that this model measures, for 9 of 10 defects: "
+        f"{', '.join(each)} ({errors.defects} defects compared)."
+    )
+
+
 def finding_sentence(finding: Finding, plan: Plan) -> str:
     """Returns a finding with its measure.
 
@@ -72,6 +91,8 @@ def finding_sentence(finding: Finding, plan: Plan) -> str:
 def _measure_text(finding: Finding) -> str:
     if finding.measured is None:
         return ""
+    if math.isinf(finding.measured.high):
+        return f" ({finding.measured.value:.3g} {finding.unit}, error unknown)"
     value, low, high = (f"{number:.3g}" for number in dataclasses.astuple(finding.measured))
     unit = f" {finding.unit}" if finding.unit else ""
     return f" ({value}{unit}, between {low} and {high})" if low != high else f" ({value}{unit})"

@@ -37,26 +37,19 @@ def choose_mask_refinement(
     """
     if model.network.mask_channels > 1:
         return model
-    defective = [
-        (predictor, item)
-        for predictor, items in parts
-        for item in items
-        if item.label and item.supervision == "mask"
-    ]
-    chosen = np.random.default_rng(0).permutation(len(defective))[:MAX_PHOTOGRAPHS]
     candidates = [
         model.with_mask_refinement(share, refine=refine) for refine, share in product((False, True), SHARES)
     ]
 
-    def count(index: int) -> tuple[list[PixelCounts], int]:
-        predictor, item = defective[index]
+    def count(masked: tuple[Predictor, DataSetItem]) -> tuple[list[PixelCounts], int]:
+        predictor, item = masked
         sample = read(item)
         height, width = sample.image.shape[:2]
         counts = _count(predictor, sample, candidates) if is_known(sample) else []
         return counts, height * width
 
     totals, pixels = [PixelCounts()] * len(candidates), 0
-    counted = pool.map(count, chosen.tolist(), pool.threads)
+    counted = pool.map(count, choose_masked(parts), pool.threads)
     with closing(counted):
         for counts, size in counted:
             totals = [total + one for total, one in zip(totals, counts, strict=True)] if counts else totals
@@ -67,6 +60,20 @@ def choose_mask_refinement(
     if not any(rated):
         return model.with_mask_refinement(UNMEASURED_SHARE, refine=True) if model.network.memory else model
     return candidates[max(range(len(candidates)), key=lambda index: rated[index] or 0.0)]
+
+
+def choose_masked(parts: Parts) -> list[tuple[Predictor, DataSetItem]]:
+    """Returns at most `MAX_PHOTOGRAPHS` defective photographs with masks, in random order.
+
+    Each has the predictor of its part.
+    """
+    masked = [
+        (predictor, item)
+        for predictor, items in parts
+        for item in items
+        if item.label and item.supervision == "mask"
+    ]
+    return [masked[index] for index in np.random.default_rng(0).permutation(len(masked))[:MAX_PHOTOGRAPHS]]
 
 
 def _count(predictor: Predictor, sample: Sample, candidates: Sequence[ModelConfig]) -> list[PixelCounts]:
