@@ -424,10 +424,11 @@ Factor = Annotated[float, Field(gt=0.0, le=1e6)]
 
 
 class SizeErrors(Config):
-    """True sizes of defects divided by the measured ones.
+    """How much the true sizes of defects may differ from the measured ones.
 
-    The quotient is below the first number for 5 % of the defects, and above the second for 5 %. They were measured on photographs that were not used to train the network that predicted them. With fewer
-    than 19 defects they are the smallest and the largest quotient.
+    The true size is at least the first number times that of the defect's mask, and at most the second number
+    times that of the pixels which may belong to it (`segdec.plan.defects`). Measured on photographs that were
+    not used to train the network that predicted them.
     """
 
     length: tuple[Factor, Factor]

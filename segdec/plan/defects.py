@@ -6,8 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from segdec.config import ModelConfig
+from segdec.inference.mask_refinement import to_log_odds, to_scores
 from segdec.inference.postprocessing import Prediction, raise_threshold
 from segdec.plan.mask_parts import MaskPart, connected_parts
+
+POSSIBLE_LOG_ODDS = 3.0
+"""Pixels whose mask score is at most so much below the threshold, in log-odds, may belong to a defect."""
 
 
 @dataclass(frozen=True)
@@ -15,14 +19,16 @@ class FoundDefect:
     """The pixels of a connected defect.
 
     Attributes:
-        part: Pixels that belong to it.
-        extent: Pixels that may belong to it, those of `part` included.
+        part: Pixels that belong to it; its mask.
+        extent: Connected pixels whose score reaches the model's mask threshold, those of `part` included.
+        possible: Connected pixels that may belong to it, those of `extent` included.
         score_max: Highest mask score.
         classes: Its defect classes, the most frequent one first; empty if the mask has none.
     """
 
     part: MaskPart
     extent: MaskPart
+    possible: MaskPart
     score_max: float
     classes: tuple[str, ...]
 
@@ -36,17 +42,20 @@ def find_defects(prediction: Prediction, config: ModelConfig) -> Iterator[FoundD
     """
     thresholds, scores = config.thresholds, prediction.mask_scores
     network = scores if prediction.network_scores is None else prediction.network_scores
-    extents = (network >= thresholds.mask) | (prediction.mask > 0)
-    if prediction.area is not None:
-        extents &= prediction.area > 0
+    inspected = True if prediction.area is None else prediction.area > 0
+    extents = ((network >= thresholds.mask) | (prediction.mask > 0)) & inspected
+    lowest = to_scores(to_log_odds(np.array(thresholds.mask, np.float32)) - POSSIBLE_LOG_ODDS)
     share = thresholds.mask_share if prediction.class_mask is None else 0.0
-    for extent in connected_parts(extents):
-        highest = max(float(network[extent.window][extent.pixels].max()), thresholds.mask)
-        limit = min(prediction.mask_threshold, raise_threshold(thresholds.mask, highest, share))
-        certain = extent.pixels & (scores[extent.window] >= limit)
-        for part in MaskPart(extent.window, certain if certain.any() else extent.pixels).connected_parts():
-            score_max = float(scores[part.window][part.pixels].max())
-            yield FoundDefect(part, extent, score_max, _classes(prediction, config, part))
+    for possible in connected_parts(((network >= lowest) | extents) & inspected):
+        for extent in possible.within(extents).connected_parts():
+            highest = max(float(network[extent.window][extent.pixels].max()), thresholds.mask)
+            limit = min(prediction.mask_threshold, raise_threshold(thresholds.mask, highest, share))
+            certain = extent.pixels & (scores[extent.window] >= limit)
+            mask = MaskPart(extent.window, certain if certain.any() else extent.pixels)
+            for part in mask.connected_parts():
+                score_max = float(scores[part.window][part.pixels].max())
+                classes = _classes(prediction, config, part)
+                yield FoundDefect(part, extent, possible, score_max, classes)
 
 
 def _classes(prediction: Prediction, config: ModelConfig, part: MaskPart) -> tuple[str, ...]:

@@ -110,7 +110,9 @@ class PlanJudge:
             found.part.bbox,
             found.classes,
             found.score_max,
-            MeasuredSizes.estimate(measure_part(found.part.pixels), self._config.size_errors),
+            MeasuredSizes.estimate(
+                measure_part(found.part.pixels), measure_part(found.possible.pixels), self._config.size_errors
+            ),
             tuple(self._rules[number].name for number in sorted(zones)),
             tuple(self._rules[number].name for number in sorted(possible - zones)),
             outside,

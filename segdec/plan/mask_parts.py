@@ -38,6 +38,10 @@ class MaskPart:
             window = np.s_[top + y : top + y + height, left + x : left + x + width]
             yield MaskPart(window, numbered[y : y + height, x : x + width] == number)
 
+    def within(self, mask: Mask) -> "MaskPart":
+        """Returns the pixels that are in a mask [H, W] of the photograph, too."""
+        return MaskPart(self.window, self.pixels & mask[self.window])
+
     def without(self, mask: Mask) -> "MaskPart":
         """Returns the pixels that are not in a mask [H, W] of the photograph."""
         return MaskPart(self.window, self.pixels & ~mask[self.window])

@@ -58,13 +58,11 @@ def size_error_text(errors: SizeErrors | None) -> str:
             "The sizes that this model measures were not compared with masks: a limit of a size accepts and "
             "rejects nothing, it only leads to review. Train with photographs whose defects have masks."
         )
-    each = (
-        f"{name} {low:.2g} to {high:.2g}"
-        for name, (low, high) in (("length", errors.length), ("width", errors.width), ("area", errors.area))
-    )
+    named = ("length", errors.length), ("width", errors.width), ("area", errors.area)
+    each = "; ".join(f"{name} {low:.2g} and {high:.2g}" for name, (low, high) in named)
     return (
-        f"The true size is so many times the one that this model measures, for 9 of 10 defects: "
-        f"{', '.join(each)} ({errors.defects} defects compared)."
+        "The true size of a defect is at least and at most so many times that of its mask and that of the "
+        f"pixels that may belong to it: {each} ({errors.defects} defects compared)."
     )
 
 

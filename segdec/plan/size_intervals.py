@@ -19,12 +19,6 @@ class Measure:
     low: float
     high: float
 
-    @classmethod
-    def estimate(cls, value: float, factors: tuple[float, float], error: float) -> Self:
-        """Returns the interval of a measured size by the `factors` of its model, at least ± `error`."""
-        low, high = factors
-        return cls(value, max(min(low * value, value - error), 0.0), max(high * value, value + error))
-
     def divided(self, divisor: float) -> "Measure":
         """Returns the measure in a unit that is `divisor` times as large."""
         return Measure(self.value / divisor, self.low / divisor, self.high / divisor)
@@ -39,12 +33,23 @@ class MeasuredSizes:
     area: Measure
 
     @classmethod
-    def estimate(cls, sizes: Sizes, errors: SizeErrors | None) -> Self:
-        """Returns the sizes with the errors of their model; None: unknown."""
+    def estimate(cls, sizes: Sizes, possible: Sizes, errors: SizeErrors | None) -> Self:
+        """Returns the sizes of a defect's mask with their intervals.
+
+        `possible` are the sizes of all pixels that may belong to the defect, `errors` those of the model;
+        None: unknown.
+        """
         unknown = 0.0, inf
         length, width, area = (errors.length, errors.width, errors.area) if errors else (unknown,) * 3
+        of_area = MEASURING_ERROR_PX * (sizes.length + sizes.width)
         return cls(
-            Measure.estimate(sizes.length, length, MEASURING_ERROR_PX),
-            Measure.estimate(sizes.width, width, MEASURING_ERROR_PX),
-            Measure.estimate(sizes.area, area, MEASURING_ERROR_PX * (sizes.length + sizes.width)),
+            _interval(sizes.length, possible.length, length, MEASURING_ERROR_PX),
+            _interval(sizes.width, possible.width, width, MEASURING_ERROR_PX),
+            _interval(sizes.area, possible.area, area, of_area),
         )
+
+
+def _interval(value: float, possible: float, factors: tuple[float, float], error: float) -> Measure:
+    """Returns a size with its interval, which is at least ± `error`."""
+    low, high = min(factors[0] * value, value - error), max(factors[1] * possible, value + error)
+    return Measure(value, max(low, 0.0), high)
