@@ -168,7 +168,11 @@ class Plan(Config):
                 f"{place} has the limit '{millimetres[0]}', but photograph.mm_per_px is missing; expected "
                 "the side of a pixel in mm, or limits in px"
             )
-        allowed = (other.defect in (None, rule.defect) for other in zone.rules if other.is_for_each_defect)
+        allowed = (
+            rule.defect is None or other.defect in (None, rule.defect)
+            for other in zone.rules
+            if other.is_for_each_defect
+        )
         if not rule.is_for_each_defect and zone.otherwise not in ("accept", "note") and not any(allowed):
             kind = "defects" if rule.defect is None else f"'{rule.defect}'"
             raise ValueError(

@@ -1,0 +1,111 @@
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from segdec.errors import ConfigError
+from segdec.plan.plan_file import MAX_FILE_BYTES, Plan, parse_plan, read_plan
+from segdec.plan.sentences import plan_text
+from tests.segdec.plan.plans import make_plan, rectangle
+
+EXAMPLE = Path(__file__).parents[3] / "examples/plan.toml"
+
+HEAD = 'name = "housing"\n[photograph]\nwidth = 100\nheight = 60\n'
+ZONE = "[zones.body]\nrectangle = { corner = [0, 0], width = 50, height = 60 }\n"
+
+
+def parsed(text):
+    return parse_plan(text.encode(), "plan.toml")
+
+
+def test_the_example_is_a_plan_and_fits_its_schema():
+    plan = read_plan(EXAMPLE)
+    schema = Plan.model_json_schema()
+    jsonschema.validate(json.loads(plan.model_dump_json(exclude_none=True)), schema)
+
+
+def test_plan_as_text():
+    text = plan_text(read_plan(EXAMPLE))
+    assert text.splitlines() == [
+        "capsule: photographs of 1000 × 1000 px, 0.02 mm per px",
+        "seam: crack: reject and stop the line",
+        "seam: scratch longer than 2 mm: reject",
+        "seam: any other defect: reject",
+        "body: pore longer than 0.5 mm: reject",
+        "body: more than 3 × pore, each from 0.1 mm: reject",
+        "body: scratch longer than 4 mm: for review",
+        "body: total area of any defect larger than 1.5 mm²: reject",
+        "body: any other defect: reject",
+        "border: a defect that is completely inside: accept",
+        "outside all zones: any defect: for review",
+        "score above the threshold without a defect in the mask: reject",
+    ]
+
+
+def test_the_digest_depends_on_the_content_alone():
+    plan, other = parsed(HEAD + ZONE), parsed("# comment\n" + HEAD + ZONE)
+    assert plan.sha256 == other.sha256
+    assert parsed(HEAD + ZONE + 'otherwise = "review"\n').sha256 != plan.sha256
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name = ", "not valid TOML"),
+        (HEAD, "zones: Field required"),
+        (HEAD + "[zones]\n", "zones: Dictionary should have at least 1 item"),
+        (HEAD + "[zones.body]\n", "0 shapes; expected one of polygon"),
+        (HEAD + ZONE + "circle = { center = [9, 9], radius = 5 }\n", "2 shapes; expected one"),
+        (HEAD + ZONE.replace("50", "101"), r"reaches from \(0, 0\) to \(101, 60\); expected it inside"),
+        (HEAD + ZONE.replace("width = 50", "width = 0"), "greater than 0"),
+        (HEAD + ZONE + "ignored = true\nrules = [{ then = 'stop' }]\n", "an ignored zone with rules"),
+        (HEAD + ZONE + "ignored = true\notherwise = 'reject'\n", "an ignored zone with rules"),
+        (HEAD + ZONE + "rules = [{ longer_than = '2 mm', then = 'reject' }]\n", "mm_per_px is missing"),
+        (HEAD + ZONE + "rules = [{ longer_than = '2,5 px', then = 'reject' }]\n", "such as '2.5 mm'"),
+        (HEAD + ZONE + "rules = [{ longer_than = '2px', then = 'reject' }]\n", "such as '2.5 mm'"),
+        (HEAD + ZONE + "rules = [{ longer_than = '0 px', then = 'reject' }]\n", "a number above 0"),
+        (HEAD + ZONE + "rules = [{ longer_than = 2, then = 'reject' }]\n", "valid string"),
+        (HEAD + ZONE + "rules = [{ larger_than = '2 px', then = 'reject' }]\n", "such as '0.25 mm²'"),
+        (HEAD + ZONE + "rules = [{ longer_than = '2 px', then = 'rejct' }]\n", "'reject' or 'stop'"),
+        (HEAD + ZONE + "rules = [{ longer_than = '2 px' }]\n", "rules.0.then: Field required"),
+        (
+            HEAD + ZONE + "rules = [{ longr_than = '2 px', then = 'reject' }]\n",
+            "zones.body.rules.0.longr_than: unknown key. Did you mean 'zones.body.rules.0.longer_than'?",
+        ),
+        (
+            HEAD + ZONE + "rules = [{ longer_than = '2 px', wider_than = '1 px', then = 'stop' }]\n",
+            "longer_than and wider_than in one rule",
+        ),
+        (HEAD + ZONE + "rules = [{ more_than = 2, then = 'stop' }]\n", "only one of more_than and counted_from"),
+        (
+            HEAD + ZONE + "rules = [{ more_than = 2, counted_from = '1 px', then = 'stop' }]\n",
+            "rule 1 of the zone 'body' limits more_than for defects, but already one of them leads to 'reject'",
+        ),
+        (HEAD.replace("100", "0") + ZONE, "photograph.width: Input should be greater than or equal to 1"),
+        (HEAD.replace("100", "65536").replace("60", "65536") + ZONE, "65536 × 65536 px; expected at most"),
+        (HEAD + "mm_per_px = 0\n" + ZONE, "greater than 0"),
+        (HEAD + "mm_per_px = inf\n" + ZONE, "less than or equal to 1000|finite"),
+        (HEAD + "[otherwise]\nunexplained = 'accept'\n" + ZONE, "'review', 'reject' or 'stop'"),
+    ],
+)
+def test_plans_that_are_rejected(text, message):
+    with pytest.raises(ConfigError, match=message):
+        parsed(text)
+
+
+def test_more_than_100_zones_are_rejected():
+    zones = {f"zone {number}": rectangle(0, 0, 9, 9) for number in range(101)}
+    with pytest.raises(ValueError, match="at most 100 items"):
+        make_plan(zones)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(ConfigError, match=r"missing.toml cannot be read: No such file"):
+        read_plan(tmp_path / "missing.toml")
+    (tmp_path / "large.toml").write_bytes(b"#" * (MAX_FILE_BYTES + 1))
+    with pytest.raises(ConfigError, match="more than 1048576 bytes"):
+        read_plan(tmp_path / "large.toml")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        read_plan(tmp_path / "binary.toml")
