@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.harness import markdown_table
 from segdec.plan.mask_parts import connected_parts
-from segdec.plan.measuring import Sizes, measure_part
+from segdec.plan.measuring import Sizes
 
 SIDE_PX = 240
 ANGLES_DEG = tuple(22.5 * step for step in range(8))
@@ -100,7 +100,7 @@ def bent_scratch(
 def measure(defect: RenderedDefect) -> Sizes:
     """Measures the one defect of a mask."""
     [part] = connected_parts(defect.mask)
-    return measure_part(part.pixels)
+    return part.sizes
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -12,7 +12,7 @@ from segdec.command_line.inspectors import InspectedFile, Inspector
 from segdec.command_line.score_text import score_text
 from segdec.errors import ImageError
 from segdec.inference.pipeline import Pipeline, PipelineStage
-from segdec.plan.sentences import finding_sentence
+from segdec.plan.sentences import judgement_sentence
 from segdec.runtime.cli import progress_bar
 from segdec.runtime.identifiers import REVIEW
 
@@ -81,10 +81,10 @@ def print_not_inspected_count(missed: int, images: Sequence[Path]) -> None:
 
 
 def reason_text(file: InspectedFile) -> str:
-    """Returns the finding of an inspection plan that decided; empty without one."""
-    if file.plan is None or file.judgement is None or not file.judgement.findings:
+    """Returns why an inspection plan decided as it did; empty without a plan or without a defect."""
+    if file.plan is None or file.judgement is None:
         return ""
-    return finding_sentence(file.judgement.findings[0], file.plan)
+    return judgement_sentence(file.judgement, file.plan)
 
 
 # === The table ===

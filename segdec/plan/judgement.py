@@ -12,7 +12,6 @@ from segdec.inference.postprocessing import Prediction
 from segdec.plan.defects import FoundDefect, find_defects
 from segdec.plan.findings import Finding, JudgedDefect, Judgement
 from segdec.plan.mask_parts import Mask
-from segdec.plan.measuring import measure_part
 from segdec.plan.plan_file import Plan
 from segdec.plan.rule_findings import ZoneRules
 from segdec.plan.severity import RANKS, worst
@@ -110,9 +109,7 @@ class PlanJudge:
             found.part.bbox,
             found.classes,
             found.score_max,
-            MeasuredSizes.estimate(
-                measure_part(found.part.pixels), measure_part(found.possible.pixels), self._config.size_errors
-            ),
+            MeasuredSizes.estimate(found.part.sizes, found.possible.sizes, self._config.size_errors),
             tuple(self._rules[number].name for number in sorted(zones)),
             tuple(self._rules[number].name for number in sorted(possible - zones)),
             outside,

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+
+from segdec.plan.measuring import Sizes, measure_part
 
 Mask = NDArray[np.bool_]
 
@@ -21,6 +24,11 @@ class MaskPart:
 
     window: tuple[slice, slice]
     pixels: Mask
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """Sizes of a connected part."""
+        return measure_part(self.pixels)
 
     @property
     def bbox(self) -> tuple[int, int, int, int]:

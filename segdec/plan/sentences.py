@@ -4,7 +4,7 @@ import dataclasses
 import math
 
 from segdec.config import SizeErrors
-from segdec.plan.findings import Cause, Finding
+from segdec.plan.findings import Cause, Finding, Judgement
 from segdec.plan.plan_file import Plan, Rule
 from segdec.plan.severity import Severity
 
@@ -31,7 +31,9 @@ def plan_text(plan: Plan) -> str:
             lines.append(f"{name}: a defect that is completely inside: accept")
             continue
         lines += [f"{name}: {rule_text(rule)}" for rule in zone.rules]
-        lines.append(f"{name}: any {'other ' if zone.rules else ''}defect: {CONSEQUENCES[zone.otherwise]}")
+        named = {rule.defect for rule in zone.rules if rule.is_for_each_defect}
+        if None not in named:
+            lines.append(f"{name}: any {'other ' if named else ''}defect: {CONSEQUENCES[zone.otherwise]}")
     lines.append(f"outside all zones: any defect: {CONSEQUENCES[plan.otherwise.outside_zones]}")
     lines.append(f"{UNEXPLAINED}: {CONSEQUENCES[plan.otherwise.unexplained]}")
     return "\n".join(lines)
@@ -64,6 +66,13 @@ def size_error_text(errors: SizeErrors | None) -> str:
         "The true size of a defect is at least and at most so many times that of its mask and that of the "
         f"pixels that may belong to it: {each} ({errors.defects} defects compared)."
     )
+
+
+def judgement_sentence(judgement: Judgement, plan: Plan) -> str:
+    """Returns the finding that decided; empty for a part without a defect."""
+    if judgement.findings:
+        return finding_sentence(judgement.findings[0], plan)
+    return "all defects are within the limits: accept" if judgement.defects else ""
 
 
 def finding_sentence(finding: Finding, plan: Plan) -> str:

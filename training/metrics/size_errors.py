@@ -15,7 +15,7 @@ from segdec.config import ModelConfig, SizeErrors
 from segdec.inference.postprocessing import Prediction
 from segdec.plan.defects import find_defects
 from segdec.plan.mask_parts import MaskPart, connected_parts
-from segdec.plan.measuring import Sizes, measure_part
+from segdec.plan.measuring import Sizes
 from segdec.predictor import Predictor
 from training.data.reading_pool import ReadingPool
 from training.metrics.evaluation import Parts, is_known
@@ -102,8 +102,8 @@ def _largest(numbered: Iterable[tuple[int, MaskPart]]) -> dict[int, Sizes]:
     """Returns the largest length, width and area of the parts with each number."""
     sizes: dict[int, Sizes] = {}
     for number, part in numbered:
-        measured = measure_part(part.pixels)
-        sizes[number] = Sizes(*map(max, astuple(sizes.get(number, measured)), astuple(measured)))
+        former = sizes.get(number, part.sizes)
+        sizes[number] = Sizes(*map(max, astuple(former), astuple(part.sizes)))
     return sizes
 
 

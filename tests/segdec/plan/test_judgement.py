@@ -81,7 +81,9 @@ def test_unlike_the_training_is_never_good():
     assert judged(without_defect, model, unlike=True).label == "review"
 
 
-@pytest.mark.parametrize(("then", "label"), [("review", "review"), ("reject", "scratch"), ("stop", "scratch")])
+@pytest.mark.parametrize(
+    ("then", "label"), [("review", "review"), ("reject", "scratch"), ("stop", "scratch")]
+)
 def test_a_score_without_a_defect_in_the_mask_is_not_good(then, label):
     assert verdict(otherwise={"unexplained": then}) == (label, then)
 
