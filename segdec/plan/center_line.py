@@ -27,7 +27,7 @@ no part of the centre line."""
 def center_line_length(part: Part) -> float:
     """Returns the length of the longest path along the centre line of a connected part, to its ends, px.
 
-    A closed line, which has no ends, has the length 0. Large parts are reduced first, since thinning takes long.
+    A closed line, which has no ends, has the length 0. Large parts are reduced first: thinning takes long.
     """
     if part.size > MAX_PIXELS:
         factor = math.ceil(math.sqrt(part.size / MAX_PIXELS))
