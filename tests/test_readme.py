@@ -31,6 +31,9 @@ PAGES = [*(ROOT / name for name in ELSEWHERE), *sorted((ROOT / "docs").glob("*.m
 WRAPPED_AT = 120
 SHELLS, NO_SHELLS = {"bash", "sh"}, {"", "python", "json", "yaml", "ini"}
 
+NESTED = {"plan"}
+"""Commands that have commands of their own."""
+
 PORT = "--port 8000"
 URL = "http://127.0.0.1:8000"
 
@@ -122,7 +125,8 @@ def test_commands_take_their_flags(monkeypatch, capsys):
         flags = {word for word in words if word.startswith("--")}
         if not flags or words[:2] != ["python", "-m"] or not (ROOT / words[2] / "__main__.py").is_file():
             continue
-        command = (words[2], *(word for word in words[3:4] if not word.startswith("-")))
+        depth = 5 if words[3] in NESTED else 4
+        command = (words[2], *(word for word in words[3:depth] if not word.startswith("-")))
         if command not in known:
             monkeypatch.setattr(sys, "argv", [*command, "--help"])
             with pytest.raises(SystemExit):
