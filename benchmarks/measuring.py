@@ -1,21 +1,27 @@
 """Errors of the sizes that an inspection plan measures, on rendered defects of known size.
 
     python -m benchmarks.measuring
+    python -m benchmarks.measuring --data data --sets capsule kolektorsdd
 
 Straight and bent scratches, pores and rings, in 8 orientations and 5 sizes, each at 3 random places. A pixel
-belongs to a shape if its centre does. `beyond` is how many errors are larger than 1 px and than 2 %.
+belongs to a shape if its centre does. `beyond` is how many errors are larger than 1 px and than 2 %. With data sets,
+the parts of their true masks are compared with scikit-image instead.
 """
 
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from skimage.measure import regionprops
 
 from benchmarks.harness import markdown_table
+from benchmarks.suite.sets import load_set
+from datasets.reading import read
 from segdec.plan.mask_parts import connected_parts
-from segdec.plan.measuring import Sizes
+from segdec.plan.measuring import Sizes, convex_outline, feret_diameters
 
 SIDE_PX = 240
 ANGLES_DEG = tuple(22.5 * step for step in range(8))
@@ -104,8 +110,35 @@ def measure(defect: RenderedDefect) -> Sizes:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints a table with a row for each kind of defect."""
-    argparse.ArgumentParser(description="Errors of measured sizes.").parse_args(arguments)
+    """Prints a table with a row for each kind of defect, or each data set."""
+    parser = argparse.ArgumentParser(description="Errors of measured sizes.")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="folder of data sets")
+    parser.add_argument("--sets", nargs="+", default=[], metavar="NAME", help="data sets with masks")
+    options = parser.parse_args(arguments)
+    if options.data is None:
+        print(describe_rendered())
+    else:
+        rows = [compare_with_scikit_image(options.data / name) for name in options.sets]
+        print(
+            markdown_table(["set", "parts", "Feret diameter, max difference px", "areas that differ"], rows)
+        )
+
+
+def compare_with_scikit_image(root: Path) -> list[str]:
+    """Returns the cells of a data set's row."""
+    differences, areas = [], 0
+    for item in load_set(root).dataset.items:
+        sample = read(item) if item.label and item.supervision == "mask" else None
+        for part in () if sample is None or sample.mask is None else connected_parts(sample.mask > 0):
+            [expected] = regionprops(part.pixels.astype(np.uint8))
+            length, _ = feret_diameters(convex_outline(part.pixels))
+            differences.append(abs(length - expected.feret_diameter_max))
+            areas += part.sizes.area != expected.area
+    return [root.name, str(len(differences)), f"{max(differences):.2f}", str(areas)]
+
+
+def describe_rendered() -> str:
+    """Returns a table with a row for each kind of defect."""
     rows = []
     measured = [(defect, measure(defect)) for defect in render_defects()]
     for kind in dict.fromkeys(defect.kind for defect, _ in measured):
@@ -120,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             beyond = np.count_nonzero(np.abs(errors) > np.maximum(1.0, 0.02 * true))
             rows[-1] += [f"{np.mean(errors):+.2f}", f"{np.abs(errors).max():.2f}", str(beyond)]
     columns = [f"{name} {what}" for name in ("length", "width") for what in ("mean", "max", "beyond")]
-    print(markdown_table(["defect", "number", *columns, "area median"], rows))
+    return markdown_table(["defect", "number", *columns, "area median"], rows)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ class Sizes:
 
 def measure_part(part: Part) -> Sizes:
     """Measures a connected part."""
-    hull = np.asarray(cv2.convexHull(outline_points(part)), np.float32)[:, 0]
+    hull = convex_outline(part)
     length, width = feret_diameters(hull)
     area = float(np.count_nonzero(part))
     if area < MIN_SOLIDITY * cv2.contourArea(hull):
@@ -51,6 +51,11 @@ def measure_part(part: Part) -> Sizes:
         length = along if along > BENT_FACTOR * length else length
         width = 2.0 * inscribed_radius(part)
     return Sizes(length, width, area)
+
+
+def convex_outline(part: Part) -> Points:
+    """Returns the corners of the convex hull of a part; x and y from the upper left corner of the window, px."""
+    return np.asarray(cv2.convexHull(outline_points(part)), np.float32)[:, 0]
 
 
 def outline_points(part: Part) -> Points:

@@ -205,7 +205,7 @@ def reserved_s(
         rotated: Rotated copies that the memory remembers.
     """
     compared = min(validated + in_folds, MAX_COMPARED)
-    passes = 2 * (validated + compared) + EVALUATION_COST * evaluated + CACHED_EVALUATION_COST * in_folds
+    passes = 2 * validated + 3 * compared + EVALUATION_COST * evaluated + CACHED_EVALUATION_COST * in_folds
     passes += rotated
     return RESERVED_S + (BUILDING_S if in_folds else 0.0) + forward_s * passes
 

@@ -161,9 +161,9 @@ def test_validations_take_a_tenth_of_the_time(forward_s, left_s, expected):
 
 def test_time_is_reserved_for_what_follows_the_training():
     fixed_s = reserved_s(0.0, 20, 10)
-    assert reserved_s(0.2, 20, 10) - fixed_s == pytest.approx(0.2 * (2 * (20 + 20) + 2 * 10))
+    assert reserved_s(0.2, 20, 10) - fixed_s == pytest.approx(0.2 * (2 * 20 + 3 * 20 + 2 * 10))
     in_folds = reserved_s(0.2, 0, 10, in_folds=20) - fixed_s - BUILDING_S
-    assert in_folds == pytest.approx(0.2 * (2 * 20 + 2 * 10 + 20))
+    assert in_folds == pytest.approx(0.2 * (3 * 20 + 2 * 10 + 20))
     assert reserved_s(0.2, 0, 10, in_folds=20, rotated=60) - fixed_s - BUILDING_S - in_folds == pytest.approx(
         0.2 * 60
     )
