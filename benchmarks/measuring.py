@@ -4,8 +4,8 @@
     python -m benchmarks.measuring --data data --sets capsule kolektorsdd
 
 Straight and bent scratches, pores and rings, in 8 orientations and 5 sizes, each at 3 random places. A pixel
-belongs to a shape if its centre does. `beyond` is how many errors are larger than 1 px and than 2 %. With data sets,
-the parts of their true masks are compared with scikit-image instead.
+belongs to a shape if its centre does. `beyond` is how many errors are larger than 1 px and than 2 %. With data
+sets, the parts of their true masks are compared with scikit-image instead.
 """
 
 import argparse
@@ -130,7 +130,7 @@ def compare_with_scikit_image(root: Path) -> list[str]:
     for item in load_set(root).dataset.items:
         sample = read(item) if item.label and item.supervision == "mask" else None
         for part in () if sample is None or sample.mask is None else connected_parts(sample.mask > 0):
-            [expected] = regionprops(part.pixels.astype(np.uint8))
+            [expected] = regionprops(part.pixels.astype(np.uint8))  # type: ignore[no-untyped-call]
             length, _ = feret_diameters(convex_outline(part.pixels))
             differences.append(abs(length - expected.feret_diameter_max))
             areas += part.sizes.area != expected.area

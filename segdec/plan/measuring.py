@@ -54,7 +54,7 @@ def measure_part(part: Part) -> Sizes:
 
 
 def convex_outline(part: Part) -> Points:
-    """Returns the corners of the convex hull of a part; x and y from the upper left corner of the window, px."""
+    """Returns the corners of the convex hull of a part, as `outline_points`."""
     return np.asarray(cv2.convexHull(outline_points(part)), np.float32)[:, 0]
 
 
