@@ -4,8 +4,8 @@
     python -m benchmarks.measuring --data data --sets capsule kolektorsdd
 
 Straight and bent scratches, pores and rings, in 8 orientations and 5 sizes, each at 3 random places. A pixel
-belongs to a shape if its centre does. `beyond` is how many errors are larger than 1 px and than 2 %. With data
-sets, the parts of their true masks are compared with scikit-image instead.
+belongs to a shape if its centre does. `beyond` is how many errors are larger than 1 px and than 2 %. With
+data sets, the parts of their true masks are compared with scikit-image instead.
 """
 
 import argparse
