@@ -75,11 +75,12 @@ def pore(along: Coordinates, across: Coordinates, diameter: float) -> RenderedDe
 
 
 def ring(along: Coordinates, across: Coordinates, diameter: float) -> RenderedDefect:
-    """Renders a ring, whose length is its diameter and whose width is that of its line."""
+    """Renders a ring, whose length is that of its centre line."""
     radius, inner = diameter / 2, diameter / 2 - RING_PX
     distance = np.hypot(along, across)
     mask = (inner <= distance) & (distance <= radius)
-    return RenderedDefect("ring", mask, diameter, RING_PX, np.pi * (radius**2 - inner**2))
+    length = np.pi * (radius + inner)
+    return RenderedDefect("ring", mask, length, RING_PX, np.pi * (radius**2 - inner**2))
 
 
 def straight_scratch(along: Coordinates, across: Coordinates, length: float, width: float) -> RenderedDefect:

@@ -59,7 +59,10 @@ def measure(source: SuiteSet, predictor: Predictor) -> list[tuple[ComparedSizes,
         if sample.label and is_known(sample) and sample.mask is not None:
             [prediction] = predictor.predict([sample.image])
             compared += compare_sizes(prediction, model, sample.mask > 0)
-    return [(one, MeasuredSizes.estimate(one.measured, one.possible, model.size_errors)) for one in compared]
+    return [
+        (one, MeasuredSizes.estimate(one.measured, one.possible, model.size_errors, cut=False))
+        for one in compared
+    ]
 
 
 def describe(name: str, measured: Sequence[tuple[ComparedSizes, MeasuredSizes]]) -> list[str]:

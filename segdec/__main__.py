@@ -28,6 +28,7 @@ from segdec.command_line.watch import add_watch
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
 from segdec.images import DEFAULT_MAX_PIXELS
+from segdec.plan.plan_file import read_plan
 from segdec.runtime.cli import Commands, clean_exit, parse_pixel_limit, parse_thread_count, raise_pixel_limit
 from segdec.runtime.threads import limit_opencv_threads
 
@@ -244,7 +245,7 @@ def model_settings(options: argparse.Namespace) -> dict[str, Any]:
         "accept_webp": bool(options.accept_webp),
         "trusted": options.require_signature,
         "unlike": options.unlike_training or "reject",
-        "plan": options.plan,
+        "plan": None if options.plan is None else read_plan(options.plan),
     }
 
 

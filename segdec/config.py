@@ -1,6 +1,7 @@
 """Configuration of a model: network, input, classes and thresholds."""
 
-from typing import Annotated, Any, Literal, Self, get_args
+import reprlib
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -420,7 +421,8 @@ class EncoderWeights(Config):
     trainable: Literal["frozen", "top", "all"] = Field(description="part that training may have changed")
 
 
-Factor = Annotated[float, Field(gt=0.0, le=1e6)]
+MAX_FACTOR = 1e6
+Factor = Annotated[float, Field(gt=0.0, le=MAX_FACTOR)]
 
 
 class SizeErrors(Config):
@@ -494,11 +496,16 @@ class ModelConfig(Config):
         return self
 
 
+_SHORT = reprlib.Repr()  # of values of any depth and length
+_SHORT.maxtuple = _SHORT.maxlist = _SHORT.maxdict = 20
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 200
+
+
 def config_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
     """Converts a validation error to one line per field; suggests a known key for an unknown one."""
     lines = []
     for detail in error.errors():
-        where = ".".join(map(str, detail["loc"]))
+        where = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in ".".join(map(str, detail["loc"])))
         if not where:  # the error concerns the whole configuration
             lines.append(f"{model.__name__}: {detail['msg']}")
         elif detail["type"] == "extra_forbidden":
@@ -506,7 +513,7 @@ def config_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
             known = [".".join(map(str, (*detail["loc"][:-1], name))) for name in siblings]
             lines.append(f"{where}: unknown key. Did you mean '{nearest_name(where, known + _keys(model))}'?")
         else:
-            lines.append(f"{where}: {detail['msg']} (got {detail['input']!r:.200})")
+            lines.append(f"{where}: {detail['msg']} (got {_SHORT.repr(detail['input']):.200})")
     return ConfigError("\n".join(lines))
 
 
@@ -525,15 +532,16 @@ def _keys(model: type[BaseModel], prefix: str = "") -> list[str]:
 
 
 def _model_at(place: tuple[int | str, ...], model: type[BaseModel]) -> type[BaseModel]:
-    """Returns the model of the value at `place`, which may be in a dictionary or tuple."""
+    """Returns the model of the value at `place`, which may be in dictionaries and tuples."""
+    annotation: Any = model
     for key in place:
-        if isinstance(key, str) and key in model.model_fields:
-            model = _first_model(model.model_fields[key].annotation) or model
-    return model
-
-
-def _first_model(annotation: Any) -> type[BaseModel] | None:
-    """Returns the first model in an annotation such as `tuple[Model, ...]`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next(filter(None, map(_first_model, get_args(annotation))), None)
+        options = get_args(annotation) or (annotation,)
+        found = next((one for one in options if isinstance(one, type) and issubclass(one, BaseModel)), None)
+        if found is not None and key in found.model_fields:
+            annotation = found.model_fields[str(key)].annotation
+        elif get_origin(annotation) is dict:
+            annotation = options[1]
+        elif get_origin(annotation) is tuple:
+            annotation = options[0]
+    options = get_args(annotation) or (annotation,)
+    return next((one for one in options if isinstance(one, type) and issubclass(one, BaseModel)), model)

@@ -26,7 +26,7 @@ from segdec.inference.pipeline import PipelineStage
 from segdec.mask_decoding import fill_polygons, unpack_mask
 from segdec.plan.findings import Judgement
 from segdec.plan.judgement import PlanJudge
-from segdec.plan.plan_file import Plan, read_plan
+from segdec.plan.plan_file import Plan
 from segdec.predictor import Predictor
 from segdec.runtime.cli import import_tensorflow
 from segdec.runtime.identifiers import REVIEW
@@ -106,7 +106,7 @@ class LocalInspector:
     `plan`: the inspection plan that decides about the defects.
 
     Raises:
-        SegdecError: As `Predictor.load`, `read_plan` and `PlanJudge`.
+        SegdecError: As `Predictor.load` and `PlanJudge`.
 
     Attributes:
         notes: Warnings about how the engine runs on this machine.
@@ -124,16 +124,15 @@ class LocalInspector:
         accept_webp: bool = False,
         trusted: Path | None = None,
         unlike: UnlikeAction = "reject",
-        plan: Path | None = None,
+        plan: Plan | None = None,
     ) -> None:
-        inspection_plan = None if plan is None else read_plan(plan)
         artifact = open_artifact(model, None if trusted is None else TrustedKeys.read(trusted))
         name = choose_engine(model, artifact.manifest.engines_by_speed, engine)  # before the slow import
         if ENGINES[name].package == "tensorflow":
             import_tensorflow()
         predictor = Predictor.from_artifact(artifact, name, threads=threads)
         self._config = predictor.config
-        self._judge = None if inspection_plan is None else PlanJudge(inspection_plan, predictor.config)
+        self._judge = None if plan is None else PlanJudge(plan, predictor.config)
         self.notes = predictor.notes
         self.identity = {
             "model": f"{artifact.manifest.name} {artifact.manifest.version}",
@@ -141,10 +140,10 @@ class LocalInspector:
             "engine": name,
             "threshold": threshold,
             **({} if unlike == "reject" else {UNLIKE_TRAINING: unlike}),
-            **({} if inspection_plan is None else {"plan": inspection_plan.sha256}),
+            **({} if plan is None else {"plan": plan.sha256}),
         }
         self.labels = predictor.config.labels if threshold is None else predictor.config.classes
-        if inspection_plan is not None:
+        if plan is not None:
             self.labels = (*predictor.config.classes, REVIEW)
         self._white_level = predictor.config.input.white_level
         self._max_pixels = max_pixels

@@ -1,11 +1,12 @@
 """The length of a bent part of a mask, along its centre line."""
 
 import heapq
-import math
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+
+from segdec.plan.reduction import reduce, reduction_factor
 
 Part = NDArray[np.bool_]
 Place = tuple[int, int]
@@ -16,9 +17,6 @@ Graph = dict[Place, dict[Place, float]]
 NEIGHBOURS = ((-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1))
 """Rows and columns of the eight neighbours, clockwise from above."""
 
-MAX_PIXELS = 2**18
-"""Limit on the window of a part that is thinned."""
-
 SPUR_FACTOR = 1.5
 """A branch that is shorter than so many times the distance of its fork to the border ends in a corner, and is
 no part of the centre line."""
@@ -27,19 +25,24 @@ no part of the centre line."""
 def center_line_length(part: Part) -> float:
     """Returns the length of the longest path along the centre line of a connected part, to its ends, px.
 
-    A closed line, which has no ends, has the length 0. Large parts are reduced first: thinning takes long.
+    A line around a hole may touch itself anywhere: its length is its area, divided by its mean width. Large
+    parts are reduced first, since thinning takes long.
     """
-    if part.size > MAX_PIXELS:
-        factor = math.ceil(math.sqrt(part.size / MAX_PIXELS))
-        return factor * center_line_length(_reduce(part, factor))
+    factor = reduction_factor(part)
+    if factor > 1:
+        return factor * center_line_length(reduce(part, factor))
     padded = np.pad(part.view(np.uint8), 1)
     radius = cv2.distanceTransform(padded, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)[1:-1, 1:-1]
     radius = np.maximum(radius - 0.5, 0.5)  # to the border, not to the centre of the pixel behind it
     graph = _without_spurs(_graph(thin(part)), radius)
-    path = _longest_path(graph) if graph else []
-    if not path or max(len(graph[path[0]]), len(graph[path[-1]])) > 1:
+    if not graph:
         return 0.0
-    window = max(1, round(float(np.mean([radius[place] for place in path]))))
+    window = max(1, round(float(np.mean([radius[place] for place in graph]))))
+    if all(len(near) == 2 for near in graph.values()):
+        return _closed_length(graph, window)
+    if _has_hole(part, float(radius.max())):
+        return float(np.count_nonzero(part) / _mean_width(part, graph))
+    path = _longest_path(graph)
     line = _smooth(np.array(path, np.float64), window)
     skeleton = np.zeros(part.shape, np.uint8)
     skeleton[tuple(np.transpose(list(graph)))] = 1
@@ -49,16 +52,36 @@ def center_line_length(part: Part) -> float:
     ends = sum(
         _to_border(np.argwhere(part & (nearest == nearest[path[end]])), line[::-step], window)
         for end, step in ((0, 1), (-1, -1))
+        if len(graph[path[end]]) < 2
     )
     return float(np.linalg.norm(np.diff(line, axis=0), axis=1).sum() + ends)
 
 
-def _reduce(part: Part, factor: int) -> Part:
-    """Returns which squares of `factor` × `factor` px contain a pixel of the part."""
-    rows, columns = (-(-side // factor) for side in part.shape)
-    padded = np.zeros((rows * factor, columns * factor), np.bool_)
-    padded[: part.shape[0], : part.shape[1]] = part
-    return np.asarray(padded.reshape(rows, factor, columns, factor).any(axis=(1, 3)))
+def _closed_length(graph: Graph, window: int) -> float:
+    """Returns the length of a skeleton without ends or forks, px."""
+    path = [next(iter(graph))]
+    while ahead := [place for place in graph[path[-1]] if place not in path[-2:-1] and place != path[0]]:
+        path.append(ahead[0])
+    line = np.array(path[-window:] + path + path[: window + 1], np.float64)
+    smooth = _smooth(line, window)[window:-window]
+    return float(np.linalg.norm(np.diff(smooth, axis=0), axis=1).sum())
+
+
+def _mean_width(part: Part, graph: Graph) -> float:
+    """Returns the mean width of a part along its skeleton, px, from distances on a grid of half pixels."""
+    doubled = cv2.resize(part.view(np.uint8), None, fx=2, fy=2, interpolation=cv2.INTER_NEAREST)
+    distances = cv2.distanceTransform(np.pad(doubled, 1), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+    highest = np.asarray(cv2.dilate(distances, np.ones((3, 3), np.uint8)))
+    rows, columns = np.transpose(list(graph))
+    return float(highest[2 * rows + 1, 2 * columns + 1].mean())
+
+
+def _has_hole(part: Part, radius: float) -> bool:
+    """Returns whether a part encloses a hole that is larger than the largest circle inside the part."""
+    outside = np.pad(~part, 1, constant_values=True).view(np.uint8)
+    _, _, stats, _ = cv2.connectedComponentsWithStats(outside, connectivity=4)
+    holes = np.asarray(stats)[2:, cv2.CC_STAT_AREA]  # after the part and its surroundings
+    return bool((holes > np.pi * radius**2).any())
 
 
 def _to_border(beyond: NDArray[np.int64], line: NDArray[np.float64], window: int) -> float:

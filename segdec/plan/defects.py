@@ -8,7 +8,7 @@ import numpy as np
 from segdec.config import ModelConfig
 from segdec.inference.mask_refinement import to_log_odds, to_scores
 from segdec.inference.postprocessing import Prediction, raise_threshold
-from segdec.plan.mask_parts import MaskPart, connected_parts
+from segdec.plan.mask_parts import ConnectedParts, MaskPart
 
 POSSIBLE_LOG_ODDS = 3.0
 """Pixels whose mask score is at most so much below the threshold, in log-odds, may belong to a defect."""
@@ -20,22 +20,20 @@ class FoundDefect:
 
     Attributes:
         part: Pixels that belong to it; its mask.
-        extent: Connected pixels whose score reaches the model's mask threshold, those of `part` included.
-        possible: Connected pixels that may belong to it, those of `extent` included.
+        possible: Pixels that may belong to it, those of `part` included. Defects may share them.
         score_max: Highest mask score.
         classes: Its defect classes, the most frequent one first; empty if the mask has none.
     """
 
     part: MaskPart
-    extent: MaskPart
     possible: MaskPart
     score_max: float
     classes: tuple[str, ...]
 
 
 def find_defects(prediction: Prediction, config: ModelConfig) -> Iterator[FoundDefect]:
-    """Yields the defects of a photograph: at least one for each connected part of the pixels whose score
-    reaches the model's mask threshold.
+    """Yields the defects of a photograph, the largest first: at least one for each connected part of the
+    pixels whose score reaches the model's mask threshold.
 
     `Prediction.mask` omits weak defects beside a strong one, since its threshold rises with the highest score
     of the photograph. Here the threshold rises with the highest score of each connected part.
@@ -43,19 +41,18 @@ def find_defects(prediction: Prediction, config: ModelConfig) -> Iterator[FoundD
     thresholds, scores = config.thresholds, prediction.mask_scores
     network = scores if prediction.network_scores is None else prediction.network_scores
     inspected = True if prediction.area is None else prediction.area > 0
-    extents = ((network >= thresholds.mask) | (prediction.mask > 0)) & inspected
+    reached = ((network >= thresholds.mask) | (prediction.mask > 0)) & inspected
     lowest = to_scores(to_log_odds(np.array(thresholds.mask, np.float32)) - POSSIBLE_LOG_ODDS)
+    possible = ConnectedParts.of_mask(((network >= lowest) | reached) & inspected)
     share = thresholds.mask_share if prediction.class_mask is None else 0.0
-    for possible in connected_parts(((network >= lowest) | extents) & inspected):
-        for extent in possible.within(extents).connected_parts():
-            highest = max(float(network[extent.window][extent.pixels].max()), thresholds.mask)
-            limit = min(prediction.mask_threshold, raise_threshold(thresholds.mask, highest, share))
-            certain = extent.pixels & (scores[extent.window] >= limit)
-            mask = MaskPart(extent.window, certain if certain.any() else extent.pixels)
-            for part in mask.connected_parts():
-                score_max = float(scores[part.window][part.pixels].max())
-                classes = _classes(prediction, config, part)
-                yield FoundDefect(part, extent, possible, score_max, classes)
+    for extent in ConnectedParts.of_mask(reached).largest_first():
+        highest = max(float(network[extent.window][extent.pixels].max()), thresholds.mask)
+        limit = min(prediction.mask_threshold, raise_threshold(thresholds.mask, highest, share))
+        certain = extent.pixels & (scores[extent.window] >= limit)
+        mask = MaskPart(extent.window, certain if certain.any() else extent.pixels)
+        for part in ConnectedParts(mask).largest_first():
+            score_max = float(scores[part.window][part.pixels].max())
+            yield FoundDefect(part, possible.around(extent), score_max, _classes(prediction, config, part))
 
 
 def _classes(prediction: Prediction, config: ModelConfig, part: MaskPart) -> tuple[str, ...]:

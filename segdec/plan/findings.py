@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from segdec.plan.mask_parts import MaskPart
 from segdec.plan.severity import Severity, limited
 from segdec.plan.size_intervals import Measure, MeasuredSizes
 
@@ -15,22 +16,29 @@ class JudgedDefect:
     """A measured defect.
 
     Attributes:
-        bbox: x and y of the upper left corner, width and height, px.
+        part: Its pixels.
+        possible: Pixels that may belong to it, those of `part` included.
         classes: Its defect classes, the most frequent one first; empty if the model's mask has none.
         score_max: Highest mask score.
         sizes: Length and width, px, and area, px².
         zones: Names of the zones that it touches.
-        possible_zones: Names of further zones that it may touch, since its border is uncertain.
+        possible_zones: Names of further zones that its `possible` pixels touch.
         outside: Whether it is outside all zones; None if this is uncertain.
     """
 
-    bbox: tuple[int, int, int, int]
+    part: MaskPart
+    possible: MaskPart
     classes: tuple[str, ...]
     score_max: float
     sizes: MeasuredSizes
     zones: tuple[str, ...]
     possible_zones: tuple[str, ...]
     outside: bool | None
+
+    @property
+    def is_ignored(self) -> bool:
+        """Whether it is completely in ignored zones."""
+        return not (self.zones or self.possible_zones) and self.outside is False
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,7 @@ class Finding:
         zone: Name of the zone; None outside.
         rule: Number of the rule in its zone, from 0; None without a rule.
         defect: Number of the defect in `Judgement.defects`; None if it is about all.
-        classes: Classes of the defect, or the one that the rule names.
+        classes: The class that the rule names, or those of the defect; for `otherwise` those without a rule.
         measured: What the rule limits, in `unit`; None without a limit.
         limit: Limit of the rule in `unit`; None without one.
         unit: `mm`, `px`, `mm²`, `px²`, or empty for a number of defects.

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 
+import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from segdec.config import ModelConfig
 from segdec.errors import ConfigError, ImageError
@@ -13,14 +14,18 @@ from segdec.plan.defects import FoundDefect, find_defects
 from segdec.plan.findings import Finding, JudgedDefect, Judgement
 from segdec.plan.mask_parts import Mask
 from segdec.plan.plan_file import Plan
-from segdec.plan.rule_findings import ZoneRules
+from segdec.plan.quantities import Scale
+from segdec.plan.rule_findings import RuleSet
 from segdec.plan.severity import RANKS, worst
 from segdec.plan.size_intervals import MeasuredSizes
 from segdec.plan.zones import ZoneMap
 from segdec.runtime.identifiers import REVIEW
 
-MAX_DEFECTS = 200
-"""A photograph with more defects is for review: measuring all would take too long."""
+MAX_DEFECTS, MAX_PIXELS = 200, 2**26
+"""Limits on the defects of a photograph that are measured, and on the pixels of their windows.
+
+One with more is for review: measuring all would take too long.
+"""
 
 
 class PlanJudge:
@@ -35,7 +40,7 @@ class PlanJudge:
 
     Raises:
         ConfigError: If a rule names a class that the model does not find, or a zone is partly outside the
-            inspected area.
+            inspected area or contains no pixel.
     """
 
     def __init__(self, plan: Plan, config: ModelConfig) -> None:
@@ -46,13 +51,15 @@ class PlanJudge:
         self._ignored: Mask = np.zeros(self._size, np.bool_)
         for name, zone in plan.zones.items():
             if zone.ignored:
-                self._ignored |= plan.draw_zone(name)
-        self._rules = tuple(
-            ZoneRules(name, zone, plan.photograph.mm_per_px)
-            for name, zone in plan.zones.items()
-            if not zone.ignored
-        )
-        self._map = ZoneMap((self._draw_inspected(rules.name) for rules in self._rules), *self._size)
+                self._ignored |= self._draw(name)
+        self._names = tuple(name for name, zone in plan.zones.items() if not zone.ignored)
+        areas: list[int] = []
+        self._map = ZoneMap((self._draw_inspected(name, areas) for name in self._names), *self._size)
+        self._border = _find_border(config.input.inspected_area(*self._size), *self._size)
+        self._rules = [RuleSet(None, plan.part.rules, "accept", Scale(plan.photograph.scale))]
+        for name, area in zip(self._names, areas, strict=True):
+            zone = plan.zones[name]
+            self._rules.append(RuleSet(name, zone.rules, zone.otherwise, Scale(plan.photograph.scale, area)))
 
     def judge(self, prediction: Prediction, *, unlike: bool) -> Judgement:
         """Returns the verdict of the plan about a photograph.
@@ -64,18 +71,21 @@ class PlanJudge:
             ImageError: With the code `plan_size`, if the photograph has another size than the plan.
         """
         self._check_size(prediction)
-        if prediction.label == self._config.classes[0]:
+        if prediction.label == self._config.classes[0] and not unlike:
             return Judgement(prediction.label, "accept")
-        found = list(islice(find_defects(prediction, self._config), MAX_DEFECTS + 1))
-        defects = tuple(map(self._measure, found[:MAX_DEFECTS]))
+        defects, too_many = self._find(prediction)
         findings = [
-            *self._about_photograph(prediction, len(found), unlike),
+            *self._about_photograph(prediction, bool(defects)),
             *self._about_outside(defects),
             *(finding for rules in self._rules for finding in rules.apply(defects)),
         ]
+        if too_many:
+            findings.append(Finding("review", "too_many_defects", True))
+        if unlike:
+            findings.append(Finding("review", "unlike_training", True))
         if prediction.score < prediction.threshold:
             findings = [replace(finding, certain=False) for finding in findings]
-        return _decide(findings, defects, prediction)
+        return _decide(findings, tuple(defects), prediction)
 
     def _check_size(self, prediction: Prediction) -> None:
         if prediction.mask.shape != self._size:
@@ -86,44 +96,58 @@ class PlanJudge:
                 code="plan_size",
             )
 
-    def _draw_inspected(self, name: str) -> Mask:
-        mask, area = self.plan.draw_zone(name), self._config.input.inspected_area(*self._size)
+    def _draw(self, name: str) -> Mask:
+        mask = self.plan.draw_zone(name)
         if not mask.any():
             raise ConfigError(f"The zone '{name}' contains no pixel. Expected a larger one.")
+        return mask
+
+    def _draw_inspected(self, name: str, areas: list[int]) -> Mask:
+        """Returns the pixels of a zone, and appends their number to `areas`."""
+        mask, area = self._draw(name), self._config.input.inspected_area(*self._size)
+        areas.append(int(np.count_nonzero(mask)))
         outside = 0 if area is None else int(np.count_nonzero(mask & (area == 0)))
         if outside:
             raise ConfigError(
-                f"{outside} of {np.count_nonzero(mask)} pixels of the zone '{name}' are outside the area "
-                "that the model inspects. Expected a zone inside it: change the zone, or train with another "
-                "area."
+                f"{outside} of {areas[-1]} pixels of the zone '{name}' are outside the area that the model "
+                "inspects. Expected a zone inside it: change the zone, or train with another area."
             )
         return mask
 
     def _measure(self, found: FoundDefect) -> JudgedDefect:
-        part, extent = (each.without(self._ignored) for each in (found.part, found.extent))
-        zones, possible = self._map.touched(part), self._map.touched(extent)
+        part, possible = (each.without(self._ignored) for each in (found.part, found.possible))
+        zones, possible_zones = self._map.touched(part), self._map.touched(possible)
         outside: bool | None = not zones and bool(part.pixels.any())
-        if not zones and not outside and not possible and extent.pixels.any():
+        if not zones and not outside and not possible_zones and possible.pixels.any():
             outside = None
+        cut = found.possible.touches(self._border)
         return JudgedDefect(
-            found.part.bbox,
+            found.part,
+            found.possible,
             found.classes,
             found.score_max,
-            MeasuredSizes.estimate(found.part.sizes, found.possible.sizes, self._config.size_errors),
-            tuple(self._rules[number].name for number in sorted(zones)),
-            tuple(self._rules[number].name for number in sorted(possible - zones)),
+            MeasuredSizes.estimate(found.part.sizes, found.possible.sizes, self._config.size_errors, cut=cut),
+            tuple(self._names[number] for number in sorted(zones)),
+            tuple(self._names[number] for number in sorted(possible_zones - zones)),
             outside,
         )
 
-    def _about_photograph(self, prediction: Prediction, count: int, unlike: bool) -> Iterator[Finding]:
-        review = prediction.threshold if prediction.review_threshold is None else prediction.review_threshold
-        in_mask = count > 0 and prediction.mask_threshold >= self._config.thresholds.mask
-        if prediction.score >= review and not in_mask:
+    def _find(self, prediction: Prediction) -> tuple[list[JudgedDefect], bool]:
+        """Returns the largest defects, measured, and whether there are more than can be measured."""
+        defects: list[JudgedDefect] = []
+        pixels = 0
+        for found in find_defects(prediction, self._config):
+            pixels += found.part.pixels.size + found.possible.pixels.size
+            if len(defects) == MAX_DEFECTS or pixels > MAX_PIXELS:
+                return defects, True
+            defects.append(self._measure(found))
+        return defects, False
+
+    def _about_photograph(self, prediction: Prediction, has_defects: bool) -> Iterator[Finding]:
+        lowest = prediction.threshold if prediction.review_threshold is None else prediction.review_threshold
+        in_mask = has_defects and prediction.mask_threshold >= self._config.thresholds.mask
+        if prediction.score >= lowest and not in_mask:
             yield Finding(self.plan.otherwise.unexplained, "unexplained", True)
-        if count > MAX_DEFECTS:
-            yield Finding("review", "too_many_defects", True)
-        if unlike:
-            yield Finding("review", "unlike_training", True)
 
     def _about_outside(self, defects: Sequence[JudgedDefect]) -> Iterator[Finding]:
         for number, defect in enumerate(defects):
@@ -147,6 +171,13 @@ def _decide(
         likely = max(classes, key=prediction.probabilities.__getitem__)
         label = relevant[0].classes[0] if relevant[0].classes else likely
     return Judgement(label, severity, tuple(relevant), defects)
+
+
+def _find_border(area: NDArray[np.uint8] | None, height: int, width: int) -> Mask:
+    """Returns the inspected pixels [height, width] at the border of photograph or inspected area."""
+    inspected = np.ones((height, width), np.uint8) if area is None else (area > 0).view(np.uint8)
+    inner = cv2.erode(inspected, np.ones((3, 3), np.uint8), borderType=cv2.BORDER_CONSTANT, borderValue=0)
+    return np.asarray((inspected > 0) & (inner == 0))
 
 
 def _check_classes(plan: Plan, config: ModelConfig) -> None:

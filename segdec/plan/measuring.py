@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segdec.plan.center_line import center_line_length
+from segdec.plan.reduction import reduce, reduction_factor
 
 Part = NDArray[np.bool_]
 """A connected part [h, w] of a mask, in the smallest window that contains it."""
@@ -31,7 +32,7 @@ class Sizes:
 
     Attributes:
         length: Largest Feret diameter, which is the distance of parallel tangents; of a bent part, the length
-            of the longest path along its centre line, px.
+            of the longest path along its centre line, and of one with a hole, of its whole centre line, px.
         width: Smallest Feret diameter; of a bent part, diameter of the largest circle inside, px.
         area: Number of pixels.
     """
@@ -42,7 +43,7 @@ class Sizes:
 
 
 def measure_part(part: Part) -> Sizes:
-    """Measures a connected part."""
+    """Measures a connected part in its smallest window."""
     hull = convex_outline(part)
     length, width = feret_diameters(hull)
     area = float(np.count_nonzero(part))
@@ -59,16 +60,17 @@ def convex_outline(part: Part) -> Points:
 
 
 def outline_points(part: Part) -> Points:
-    """Returns the middle of each side between a pixel of the part and one outside.
+    """Returns the outer sides of the first and the last pixel of each row and column, at their middle.
 
     x and y are px from the upper left corner of the window.
     """
-    padded = np.pad(part, 1)
-    rows, columns = np.nonzero(padded[1:-1, 1:] != padded[1:-1, :-1])
-    upright = np.stack([columns, rows + 0.5], axis=1)
-    rows, columns = np.nonzero(padded[1:, 1:-1] != padded[:-1, 1:-1])
-    level = np.stack([columns + 0.5, rows], axis=1)
-    return np.concatenate([upright, level]).astype(np.float32)
+    rows = np.flatnonzero(part.any(axis=1))
+    columns = np.flatnonzero(part.any(axis=0))
+    lefts, rights = part[rows].argmax(axis=1), part.shape[1] - part[rows, ::-1].argmax(axis=1)
+    tops, bottoms = part[:, columns].argmax(axis=0), part.shape[0] - part[::-1, columns].argmax(axis=0)
+    x = np.concatenate([lefts, rights, columns + 0.5, columns + 0.5])
+    y = np.concatenate([rows + 0.5, rows + 0.5, tops, bottoms])
+    return np.stack([x, y], axis=1).astype(np.float32)
 
 
 def feret_diameters(hull: Points) -> tuple[float, float]:
@@ -82,12 +84,9 @@ def feret_diameters(hull: Points) -> tuple[float, float]:
 
 
 def inscribed_radius(part: Part) -> float:
-    """Returns the radius of the largest circle inside, px."""
-    return float(distances_to_border(part).max())
-
-
-def distances_to_border(part: Part) -> NDArray[np.float32]:
-    """Returns the distance of each point to the border, px, on a grid [2h + 1, 2w + 1] of half pixels."""
+    """Returns the radius of the largest circle inside, px; of large parts less exactly."""
+    factor = reduction_factor(part)
+    if factor > 1:
+        return factor * inscribed_radius(reduce(part, factor))
     doubled = cv2.resize(part.view(np.uint8), None, fx=2, fy=2, interpolation=cv2.INTER_NEAREST)
-    distances = cv2.distanceTransform(np.pad(doubled, 1), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
-    return np.asarray(distances, np.float32) / np.float32(2)
+    return float(cv2.distanceTransform(np.pad(doubled, 1), cv2.DIST_L2, cv2.DIST_MASK_PRECISE).max()) / 2

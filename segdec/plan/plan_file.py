@@ -1,19 +1,20 @@
 """The inspection plan: a TOML file with the zones of a photograph and the rules for defects in them."""
 
 import hashlib
+import math
 import tomllib
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from segdec.config import Config, config_error
+from segdec.config import Config, Fraction, config_error
 from segdec.errors import ConfigError
 from segdec.images import MAX_PIXEL_LIMIT
 from segdec.plan.mask_parts import Mask
-from segdec.plan.quantities import AreaText, LengthText, split
+from segdec.plan.quantities import AreaText, LengthText, ShareText, split
 from segdec.plan.severity import Severity
-from segdec.plan.zones import Circle, Polygon, Rectangle, Ring, Shape, bounds, draw
+from segdec.plan.zones import Circle, Point, Polygon, Rectangle, Ring, Shape, bounds, draw
 from segdec.runtime.identifiers import check_identifier
 
 MAX_ZONES, MAX_RULES = 100, 50
@@ -21,10 +22,16 @@ MAX_ZONES, MAX_RULES = 100, 50
 
 MAX_FILE_BYTES = 2**20
 
-Name = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(check_identifier)]
-Millimetres = Annotated[float, Field(gt=0.0, le=1000.0, allow_inf_nan=False)]
+MIN_DISTANCE_PX = 10
+"""Smallest distance of two points of known distance, px."""
 
-CONDITIONS = ("longer_than", "wider_than", "larger_than", "more_than", "total_larger_than")
+Name = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(check_identifier)]
+MmPerPx = Annotated[float, Field(ge=1e-6, le=1000.0, allow_inf_nan=False)]
+
+OF_ONE_DEFECT = ("longer_than", "wider_than", "larger_than")
+OF_ALL_DEFECTS = ("more_than", "total_larger_than", "closer_than")
+CONDITIONS = (*OF_ONE_DEFECT, *OF_ALL_DEFECTS)
+"""Fields with a limit."""
 
 
 class Rule(Config):
@@ -37,8 +44,14 @@ class Rule(Config):
     more_than: Annotated[int, Field(ge=0, le=10_000)] | None = Field(
         None, description="limit of the number of defects; needs counted_from"
     )
-    counted_from: LengthText | None = Field(None, description="length from which a defect counts")
-    total_larger_than: AreaText | None = Field(None, description="limit of the area of all defects")
+    counted_from: LengthText | None = Field(
+        None, description="length from which a defect counts, for more_than and closer_than"
+    )
+    total_larger_than: ShareText | None = Field(
+        None, description="limit of the area of all defects, also as a share of the zone"
+    )
+    closer_than: LengthText | None = Field(None, description="limit of the distance of two defects")
+    min_score: Fraction = Field(0.0, description="highest mask score from which the rule is about a defect")
     then: Severity = Field(description="what follows: accept, note, review, reject or stop")
 
     @property
@@ -57,26 +70,23 @@ class Rule(Config):
     @property
     def is_for_each_defect(self) -> bool:
         """Whether the rule is about each single defect, so that it allows a defect within its limit."""
-        return self.condition not in ("more_than", "total_larger_than")
+        return self.condition not in OF_ALL_DEFECTS
 
     @property
     def quantities(self) -> tuple[str, ...]:
         """All lengths and areas."""
-        lengths = self.longer_than, self.wider_than, self.counted_from
-        return tuple(
-            text for text in (*lengths, self.larger_than, self.total_larger_than) if text is not None
-        )
+        values = (getattr(self, name) for name in (*CONDITIONS, "counted_from"))
+        return tuple(value for value in values if isinstance(value, str))
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         given = [name for name in CONDITIONS if getattr(self, name) is not None]
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)} in one rule; expected one limit: write two rules")
-        if (self.more_than is None) != (self.counted_from is None):
-            raise ValueError(
-                "only one of more_than and counted_from; expected both: the largest number of defects, and "
-                "the length from which a defect counts"
-            )
+        if self.counted_from is None and self.more_than is not None:
+            raise ValueError("more_than without counted_from; expected the length from which a defect counts")
+        if self.counted_from is not None and self.condition not in ("more_than", "closer_than"):
+            raise ValueError("counted_from; expected it only with more_than or closer_than")
         return self
 
 
@@ -109,14 +119,45 @@ class Zone(Config):
         return self
 
 
+class KnownDistance(Config):
+    """Two points of the photograph, px, whose distance on the part is known."""
+
+    points: tuple[Point, Point]
+    mm: Annotated[float, Field(ge=0.001, le=1e6)] = Field(description="distance on the part")
+
+    @property
+    def mm_per_px(self) -> float:
+        """Side of a pixel on the part, mm."""
+        return self.mm / math.dist(*self.points)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if math.dist(*self.points) < MIN_DISTANCE_PX:
+            raise ValueError(
+                f"the points are {math.dist(*self.points):.1f} px apart; expected at least "
+                f"{MIN_DISTANCE_PX} px, since a click is inexact"
+            )
+        return self
+
+
 class PlanPhotograph(Config):
     """The upright photographs for which the plan is made."""
 
     width: Annotated[int, Field(ge=1, le=2**16)] = Field(description="px")
     height: Annotated[int, Field(ge=1, le=2**16)] = Field(description="px")
-    mm_per_px: Millimetres | None = Field(
-        None, description="side of a pixel on the part, mm; absent: unknown"
-    )
+    mm_per_px: MmPerPx | None = Field(None, description="side of a pixel on the part, mm; absent: unknown")
+    known_distance: KnownDistance | None = Field(None, description="instead of mm_per_px")
+
+    @property
+    def scale(self) -> float | None:
+        """Side of a pixel on the part, mm; None: unknown."""
+        return self.mm_per_px if self.known_distance is None else self.known_distance.mm_per_px
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.mm_per_px is not None and self.known_distance is not None:
+            raise ValueError("mm_per_px and known_distance; expected one of them")
+        return self
 
 
 class OtherDefects(Config):
@@ -128,11 +169,28 @@ class OtherDefects(Config):
     )
 
 
+class WholePart(Config):
+    """Rules about the defects of all zones together."""
+
+    rules: Annotated[tuple[Rule, ...], Field(max_length=MAX_RULES)] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for number, rule in enumerate(self.rules, start=1):
+            if rule.is_for_each_defect or "%" in (rule.total_larger_than or ""):
+                raise ValueError(
+                    f"rule {number} is about single defects or a share of a zone; expected more_than, "
+                    "closer_than or total_larger_than without %: other rules belong to a zone"
+                )
+        return self
+
+
 class Plan(Config):
     """An inspection plan."""
 
     name: Name
     photograph: PlanPhotograph
+    part: WholePart = WholePart()
     otherwise: OtherDefects = OtherDefects()
     zones: Annotated[dict[Name, Zone], Field(min_length=1, max_length=MAX_ZONES)]
 
@@ -158,42 +216,49 @@ class Plan(Config):
                     f"expected it inside the photograph of {width} × {height} px"
                 )
             for number, rule in enumerate(zone.rules, start=1):
-                self._check_rule(f"rule {number} of the zone '{name}'", rule, zone)
+                place = f"rule {number} of the zone '{name}'"
+                self._check_unit(place, rule)
+                _check_effect(place, rule, zone)
+        for number, rule in enumerate(self.part.rules, start=1):
+            self._check_unit(f"rule {number} of the part", rule)
         return self
 
-    def _check_rule(self, place: str, rule: Rule, zone: Zone) -> None:
+    def _check_unit(self, place: str, rule: Rule) -> None:
         millimetres = [text for text in rule.quantities if split(text)[1].startswith("mm")]
-        if millimetres and self.photograph.mm_per_px is None:
+        if millimetres and self.photograph.scale is None:
             raise ValueError(
                 f"{place} has the limit '{millimetres[0]}', but photograph.mm_per_px is missing; expected "
-                "the side of a pixel in mm, or limits in px"
+                "mm_per_px, known_distance, or limits in px"
             )
-        allowed = (
-            rule.defect is None or other.defect in (None, rule.defect)
-            for other in zone.rules
-            if other.is_for_each_defect
+
+
+def _check_effect(place: str, rule: Rule, zone: Zone) -> None:
+    """Raises ValueError for a limit of several defects, if one of them has the same consequence."""
+    if rule.is_for_each_defect or zone.otherwise in ("accept", "note"):
+        return
+    allowing = (other for other in zone.rules if other.is_for_each_defect)
+    if not any(rule.defect is None or other.defect in (None, rule.defect) for other in allowing):
+        kind = "defects" if rule.defect is None else f"'{rule.defect}'"
+        raise ValueError(
+            f"{place} limits {rule.condition} for {kind}, but already one of them leads to "
+            f"'{zone.otherwise}', because no rule allows a single one; expected also a rule with a limit "
+            "for each, such as longer_than"
         )
-        if not rule.is_for_each_defect and zone.otherwise not in ("accept", "note") and not any(allowed):
-            kind = "defects" if rule.defect is None else f"'{rule.defect}'"
-            raise ValueError(
-                f"{place} limits {rule.condition} for {kind}, but already one of them leads to "
-                f"'{zone.otherwise}', because no rule allows a single one; expected also a rule with a limit "
-                "for each, such as longer_than"
-            )
 
 
 def read_plan(path: Path) -> Plan:
     """Reads a plan.
 
     Raises:
-        ConfigError: If the file cannot be read, is not TOML or not a plan.
+        ConfigError: If the file cannot be read, has more than `MAX_FILE_BYTES`, is not TOML or not a plan.
     """
     expected = "Expected a TOML file with an inspection plan, as in docs/plan.md"
     try:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"The plan {path} cannot be read: {error.strerror}. {expected}.") from error
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"The plan {path} cannot be read: {reason}. {expected}.") from error
     if len(content) > MAX_FILE_BYTES:
         raise ConfigError(f"The plan {path} has more than {MAX_FILE_BYTES} bytes. {expected}.")
     return parse_plan(content, str(path))
@@ -203,7 +268,10 @@ def parse_plan(content: bytes, name: str) -> Plan:
     """Parses the TOML of a plan; `name` names it in errors, which are those of `read_plan`."""
     try:
         values = tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # ValueError: not TOML, not UTF-8, or a number of 5000 digits
         raise ConfigError(f"The plan {name} is not valid TOML: {error}.") from error
     try:
         return Plan.model_validate(values)

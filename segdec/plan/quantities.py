@@ -1,12 +1,15 @@
-"""Lengths and areas with their unit, such as `2 mm` or `0.25 mm²`."""
+"""Lengths and areas with their unit, such as `2 mm`, `0.25 mm²` or `1 %`."""
 
 import re
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-LENGTH_PATTERN = r"^\d{1,6}(\.\d{1,6})? (mm|px)$"
-AREA_PATTERN = r"^\d{1,9}(\.\d{1,6})? (mm|px)(²|2)$"
+NUMBER = r"[0-9]{1,9}(\.[0-9]{1,6})?"
+LENGTH_PATTERN = rf"^{NUMBER} (mm|px)$"
+AREA_PATTERN = rf"^{NUMBER} (mm|px)(²|2)$"
+SHARE_PATTERN = rf"^{NUMBER} ((mm|px)(²|2)|%)$"
 
 
 def _check(pattern: str, example: str) -> AfterValidator:
@@ -18,26 +21,44 @@ def _check(pattern: str, example: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-LengthText = Annotated[
-    str, _check(LENGTH_PATTERN, "2.5 mm"), Field(json_schema_extra={"pattern": LENGTH_PATTERN})
-]
+def _schema(pattern: str) -> object:
+    return Field(json_schema_extra={"pattern": pattern})
+
+
+LengthText = Annotated[str, _check(LENGTH_PATTERN, "2.5 mm"), _schema(LENGTH_PATTERN)]
 """A length: `2.5 mm` or `40 px`."""
 
-AreaText = Annotated[
-    str, _check(AREA_PATTERN, "0.25 mm²"), Field(json_schema_extra={"pattern": AREA_PATTERN})
-]
+AreaText = Annotated[str, _check(AREA_PATTERN, "0.25 mm²"), _schema(AREA_PATTERN)]
 """An area: `0.25 mm²`, `0.25 mm2` or `100 px²`."""
+
+ShareText = Annotated[str, _check(SHARE_PATTERN, "0.25 mm²' or '1 %"), _schema(SHARE_PATTERN)]
+"""An area, or a share of the zone: `1 %`."""
 
 
 def split(text: str) -> tuple[float, str]:
-    """Returns the number and the unit, `mm`, `px`, `mm²` or `px²`, of a `LengthText` or `AreaText`."""
+    """Returns the number and the unit, `mm`, `px`, `mm²`, `px²` or `%`, of such a text."""
     number, unit = text.split(" ")
     return float(number), unit.replace("2", "²")
 
 
-def unit_in_px(unit: str, mm_per_px: float | None) -> float:
-    """Returns how many px, or px², a unit is; `mm_per_px` must be known for mm and mm²."""
-    if not unit.startswith("mm"):
-        return 1.0
-    assert mm_per_px is not None  # checked by the plan
-    return 1.0 / (mm_per_px * mm_per_px if unit.endswith("²") else mm_per_px)
+@dataclass(frozen=True)
+class Scale:
+    """Units of limits.
+
+    Attributes:
+        mm_per_px: Side of a pixel on the part, mm; None: unknown, and no limit is in mm.
+        zone_px: Area of the zone, px², of which `%` is a share; None: no limit is a share.
+    """
+
+    mm_per_px: float | None
+    zone_px: int | None = None
+
+    def in_px(self, number: float, unit: str) -> float:
+        """Returns a number with a unit in px or px²; numbers without a unit do not change."""
+        if unit == "%":
+            assert self.zone_px is not None  # checked by the plan, as below
+            return number * self.zone_px / 100
+        if unit in ("mm", "mm²"):
+            assert self.mm_per_px is not None
+            return number / self.mm_per_px ** len(unit.removeprefix("m"))
+        return number

@@ -1,91 +1,153 @@
-"""Applies the rules of a zone to measured defects."""
+"""Applies the rules of a zone, or of the whole part, to measured defects."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from segdec.plan.distances import smallest_distance
 from segdec.plan.findings import Finding, JudgedDefect
-from segdec.plan.plan_file import Rule, Zone
-from segdec.plan.quantities import split, unit_in_px
+from segdec.plan.mask_parts import MaskPart
+from segdec.plan.plan_file import Rule
+from segdec.plan.quantities import Scale, split
+from segdec.plan.severity import Severity
 from segdec.plan.size_intervals import Measure
 
 MEASURES = {"longer_than": "length", "wider_than": "width", "larger_than": "area"}
 """Limits of a single defect, each with the attribute of `MeasuredSizes` that it limits."""
 
+DISTANCE_ERROR_PX = 2.0
+"""Error of a distance even if the masks are exact: one pixel at each end."""
+
 
 @dataclass(frozen=True)
-class ZoneRules:
-    """The rules of one zone.
+class RuleSet:
+    """The rules of one zone or of the whole part.
 
     Attributes:
-        name: Name of the zone.
-        zone: The zone.
-        mm_per_px: Side of a pixel on the part, mm; None: unknown, and no limit is in mm.
+        zone: Name of the zone; None: the whole part.
+        rules: Its rules.
+        otherwise: What follows from a class that no rule for each defect names.
+        scale: Units of the limits.
     """
 
-    name: str
-    zone: Zone
-    mm_per_px: float | None
+    zone: str | None
+    rules: tuple[Rule, ...]
+    otherwise: Severity
+    scale: Scale
 
     def apply(self, defects: Sequence[JudgedDefect]) -> Iterator[Finding]:
         """Yields what the rules say about the defects that touch the zone or may touch it."""
         inside = {
-            number: defect
+            number: (defect, touches is True)
             for number, defect in enumerate(defects)
-            if self.name in (*defect.zones, *defect.possible_zones)
+            if (touches := self._touches(defect)) is not False
         }
-        for number, defect in inside.items():
-            yield from self._about_one(number, defect)
-        for number, rule in enumerate(self.zone.rules):
-            if not rule.is_for_each_defect:
-                yield from self._about_all(number, tuple(inside.values()))
+        for number, (defect, touches) in inside.items():
+            yield from self._about_one(number, defect, touches)
+        for number, rule in enumerate(self.rules):
+            about = [
+                (defect, touches is True) for defect, touches in inside.values() if is_about(rule, defect)
+            ]
+            if rule.condition == "closer_than":
+                yield from self._about_distance(number, [defect for defect, _ in about])
+            elif not rule.is_for_each_defect:
+                yield from self._about_all(number, about)
 
-    def _about_one(self, place: int, defect: JudgedDefect) -> Iterator[Finding]:
-        touches, classes = self.name in defect.zones, defect.classes
-        unnamed = set(classes or (None,))  # classes that no rule names
-        for number, rule in enumerate(self.zone.rules):
+    def _touches(self, defect: JudgedDefect) -> bool | None:
+        """Returns whether the zone contains any pixel of a defect; None: it may."""
+        if self.zone is None:
+            return not defect.is_ignored
+        return None if self.zone in defect.possible_zones else self.zone in defect.zones
+
+    def _about_one(self, place: int, defect: JudgedDefect, touches: bool) -> Iterator[Finding]:
+        unnamed = dict.fromkeys(defect.classes or (None,))  # classes that no rule names
+        for number, rule in enumerate(self.rules):
             if not rule.is_for_each_defect or not is_about(rule, defect):
                 continue
-            unnamed = set() if rule.defect is None else unnamed - {rule.defect}
+            unnamed = {} if rule.defect is None else {name: None for name in unnamed if name != rule.defect}
+            classes = named_classes(rule) or defect.classes
             if rule.condition is None:
-                yield Finding(rule.then, "rule", touches, self.name, number, place, classes)
+                yield Finding(rule.then, "rule", touches, self.zone, number, place, classes)
             else:
                 measured: Measure = getattr(defect.sizes, MEASURES[rule.condition])
-                yield from self._compare(number, measured, touches, place, classes)
+                certain = touches and has_no_other_class(rule, defect)
+                yield from self._compare(number, measured, certain, place, classes)
         if unnamed:
-            yield Finding(self.zone.otherwise, "otherwise", touches, self.name, None, place, classes)
+            classes = tuple(name for name in unnamed if name is not None)
+            yield Finding(self.otherwise, "otherwise", touches, self.zone, None, place, classes)
 
-    def _about_all(self, number: int, defects: Sequence[JudgedDefect]) -> Iterator[Finding]:
-        rule = self.zone.rules[number]
-        about = [defect for defect in defects if is_about(rule, defect)]
-        certain = [defect for defect in about if self.name in defect.zones]
+    def _about_all(self, number: int, about: Sequence[tuple[JudgedDefect, bool]]) -> Iterator[Finding]:
+        """Yields a finding if the number or the total area of the defects may exceed a limit.
+
+        Parts that may be one defect count once for certain, and their possible pixels once.
+        """
+        rule, defects = self.rules[number], [defect for defect, _ in about]
+        certain = [defect for defect, touches in about if touches and has_no_other_class(rule, defect)]
         if rule.counted_from is None:
-            areas = [defect.sizes.area for defect in about]
+            highest: dict[MaskPart, float] = {}
+            for defect in defects:
+                area = defect.sizes.area
+                highest[defect.possible] = max(area.high, highest.get(defect.possible, 0.0))
+            value = sum(defect.sizes.area.value for defect in defects)
             low = sum(defect.sizes.area.low for defect in certain)
-            measured = Measure(sum(one.value for one in areas), low, sum(one.high for one in areas))
+            measured = Measure(value, low, max(sum(highest.values()), value))
         else:
-            length, unit = split(rule.counted_from)
-            from_px = length * unit_in_px(unit, self.mm_per_px)
+            from_px = self.scale.in_px(*split(rule.counted_from))
             measured = Measure(
-                sum(defect.sizes.length.value >= from_px for defect in about),
-                sum(defect.sizes.length.low >= from_px for defect in certain),
-                sum(defect.sizes.length.high >= from_px for defect in about),
+                sum(defect.sizes.length.value >= from_px for defect in defects),
+                len({defect.possible for defect in certain if defect.sizes.length.low >= from_px}),
+                sum(defect.sizes.length.high >= from_px for defect in defects),
             )
-        yield from self._compare(number, measured, True, None, (rule.defect,) if rule.defect else ())
+        yield from self._compare(number, measured, True, None, named_classes(rule))
+
+    def _about_distance(self, number: int, about: Sequence[JudgedDefect]) -> Iterator[Finding]:
+        """Yields a finding if two defects may be closer than a limit."""
+        rule = self.rules[number]
+        if rule.counted_from is not None:
+            from_px = self.scale.in_px(*split(rule.counted_from))
+            about = [defect for defect in about if defect.sizes.length.high >= from_px]
+        value = smallest_distance([defect.part for defect in about])
+        if value is None:
+            return
+        low = smallest_distance([defect.possible for defect in about]) or 0.0
+        limit, unit = rule.limit
+        px = self.scale.in_px(1.0, unit)
+        measured = Measure(value, low, value + DISTANCE_ERROR_PX).divided(px)
+        if measured.low < limit:
+            certain = measured.high < limit
+            yield Finding(
+                rule.then,
+                "rule",
+                certain,
+                self.zone,
+                number,
+                None,
+                named_classes(rule),
+                measured,
+                limit,
+                unit,
+            )
 
     def _compare(
         self, number: int, measured: Measure, touches: bool, place: int | None, classes: tuple[str, ...]
     ) -> Iterator[Finding]:
         """Yields a finding if what a rule limits, in px, px² or a number, may exceed its limit."""
-        rule = self.zone.rules[number]
-        limit, unit = rule.limit
-        measured = measured.divided(unit_in_px(unit, self.mm_per_px))
+        limit, unit = self.rules[number].limit
+        measured = measured.divided(self.scale.in_px(1.0, unit))
         if measured.high > limit:
-            certain = touches and measured.low > limit
-            yield Finding(
-                rule.then, "rule", certain, self.name, number, place, classes, measured, limit, unit
-            )
+            then, certain = self.rules[number].then, touches and measured.low > limit
+            yield Finding(then, "rule", certain, self.zone, number, place, classes, measured, limit, unit)
 
 
 def is_about(rule: Rule, defect: JudgedDefect) -> bool:
-    """Returns whether a rule is about the class of a defect."""
-    return rule.defect is None or rule.defect in defect.classes
+    """Returns whether a rule is about the class and the mask score of a defect."""
+    return rule.defect in (None, *defect.classes) and defect.score_max >= rule.min_score
+
+
+def has_no_other_class(rule: Rule, defect: JudgedDefect) -> bool:
+    """Returns whether a rule is about the whole size of a defect: all is of the class that it names."""
+    return rule.defect is None or defect.classes == (rule.defect,)
+
+
+def named_classes(rule: Rule) -> tuple[str, ...]:
+    """Returns the class that a rule names, if it names one."""
+    return () if rule.defect is None else (rule.defect,)

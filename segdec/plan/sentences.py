@@ -18,22 +18,23 @@ CONSEQUENCES: dict[Severity, str] = {
 
 UNEXPLAINED = "score above the threshold without a defect in the mask"
 
-ADJECTIVES = {"longer_than": "longer than", "wider_than": "wider than", "larger_than": "larger than"}
+WHOLE_PART = "whole part"
 
 
 def plan_text(plan: Plan) -> str:
     """Returns the zones and rules of a plan, a line each."""
     photograph = plan.photograph
-    scale = "" if photograph.mm_per_px is None else f", {photograph.mm_per_px:g} mm per px"
+    scale = "" if photograph.scale is None else f", {photograph.scale:.4g} mm per px"
     lines = [f"{plan.name}: photographs of {photograph.width} × {photograph.height} px{scale}"]
     for name, zone in plan.zones.items():
         if zone.ignored:
             lines.append(f"{name}: a defect that is completely inside: accept")
             continue
         lines += [f"{name}: {rule_text(rule)}" for rule in zone.rules]
-        named = {rule.defect for rule in zone.rules if rule.is_for_each_defect}
+        named = {rule.defect for rule in zone.rules if rule.is_for_each_defect and not rule.min_score}
         if None not in named:
             lines.append(f"{name}: any {'other ' if named else ''}defect: {CONSEQUENCES[zone.otherwise]}")
+    lines += [f"{WHOLE_PART}: {rule_text(rule)}" for rule in plan.part.rules]
     lines.append(f"outside all zones: any defect: {CONSEQUENCES[plan.otherwise.outside_zones]}")
     lines.append(f"{UNEXPLAINED}: {CONSEQUENCES[plan.otherwise.unexplained]}")
     return "\n".join(lines)
@@ -42,15 +43,19 @@ def plan_text(plan: Plan) -> str:
 def rule_text(rule: Rule, severity: Severity | None = None) -> str:
     """Returns a rule, for example `scratch longer than 2 mm: reject`; `severity` replaces its consequence."""
     defect = rule.defect or "any defect"
-    if rule.condition is None:
-        text = defect
-    elif rule.condition == "more_than":
-        text = f"more than {rule.more_than} × {defect}, each from {rule.counted_from}"
-    elif rule.condition == "total_larger_than":
-        text = f"total area of {defect} larger than {rule.total_larger_than}"
-    else:
-        text = f"{defect} {ADJECTIVES[rule.condition]} {getattr(rule, rule.condition)}"
-    return f"{text}: {CONSEQUENCES[severity or rule.then]}"
+    if rule.min_score:
+        defect += f" with a mask score from {rule.min_score:g}"
+    texts = {
+        None: defect,
+        "longer_than": f"{defect} longer than {rule.longer_than}",
+        "wider_than": f"{defect} wider than {rule.wider_than}",
+        "larger_than": f"{defect} larger than {rule.larger_than}",
+        "more_than": f"more than {rule.more_than} × {defect}",
+        "total_larger_than": f"total area of {defect} larger than {rule.total_larger_than}",
+        "closer_than": f"two × {defect} closer than {rule.closer_than}",
+    }
+    counted = "" if rule.counted_from is None else f", each from {rule.counted_from}"
+    return f"{texts[rule.condition]}{counted}: {CONSEQUENCES[severity or rule.then]}"
 
 
 def size_error_text(errors: SizeErrors | None) -> str:
@@ -82,9 +87,10 @@ def finding_sentence(finding: Finding, plan: Plan) -> str:
     """
     consequence = CONSEQUENCES[finding.severity]
     defect = " and ".join(finding.classes) or "defect"
-    if finding.zone is not None and finding.rule is not None:
-        rule = plan.zones[finding.zone].rules[finding.rule]
-        return f"{finding.zone}: {rule_text(rule, finding.severity)}{_measure_text(finding)}"
+    if finding.rule is not None:
+        place = plan.part if finding.zone is None else plan.zones[finding.zone]
+        rule = place.rules[finding.rule]
+        return f"{finding.zone or WHOLE_PART}: {rule_text(rule, finding.severity)}{_measure_text(finding)}"
     causes: dict[Cause, str] = {
         "otherwise": f"{finding.zone}: {defect}, which no rule allows",
         "outside_zones": f"outside all zones: {defect}",
@@ -98,8 +104,12 @@ def finding_sentence(finding: Finding, plan: Plan) -> str:
 def _measure_text(finding: Finding) -> str:
     if finding.measured is None:
         return ""
-    if math.isinf(finding.measured.high):
-        return f" ({finding.measured.value:.3g} {finding.unit}, error unknown)"
-    value, low, high = (f"{number:.3g}" for number in dataclasses.astuple(finding.measured))
+    value, low, high = map(_number_text, dataclasses.astuple(finding.measured))
     unit = f" {finding.unit}" if finding.unit else ""
+    if math.isinf(finding.measured.high):
+        return f" ({value}{unit}, at least {low})"
     return f" ({value}{unit}, between {low} and {high})" if low != high else f" ({value}{unit})"
+
+
+def _number_text(number: float) -> str:
+    return f"{number:.0f}" if number >= 100 and math.isfinite(number) else f"{number:.3g}"

@@ -33,15 +33,18 @@ class MeasuredSizes:
     area: Measure
 
     @classmethod
-    def estimate(cls, sizes: Sizes, possible: Sizes, errors: SizeErrors | None) -> Self:
+    def estimate(cls, sizes: Sizes, possible: Sizes, errors: SizeErrors | None, *, cut: bool) -> Self:
         """Returns the sizes of a defect's mask with their intervals.
 
         `possible` are the sizes of all pixels that may belong to the defect, `errors` those of the model;
-        None: unknown.
+        None: unknown. Of a defect that is `cut` by the border of photograph or inspected area, only the lower
+        limits are known.
         """
-        unknown = 0.0, inf
+        unknown = 0.0, inf  # factors
         length, width, area = (errors.length, errors.width, errors.area) if errors else (unknown,) * 3
         of_area = MEASURING_ERROR_PX * (sizes.length + sizes.width)
+        if cut:
+            length, width, area = ((low, inf) for low, _ in (length, width, area))
         return cls(
             _interval(sizes.length, possible.length, length, MEASURING_ERROR_PX),
             _interval(sizes.width, possible.width, width, MEASURING_ERROR_PX),
@@ -51,5 +54,6 @@ class MeasuredSizes:
 
 def _interval(value: float, possible: float, factors: tuple[float, float], error: float) -> Measure:
     """Returns a size with its interval, which is at least ± `error`."""
-    low, high = min(factors[0] * value, value - error), max(factors[1] * possible, value + error)
+    low = min(factors[0] * value, value - error)
+    high = max(factors[1] * max(possible, value), value + error)
     return Measure(value, max(low, 0.0), high)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, model_validator
 
 from segdec.config import Config
+from segdec.errors import ConfigError
 from segdec.imaging.polygons import fill_polygon
 from segdec.plan.mask_parts import Mask, MaskPart
 
@@ -18,6 +19,10 @@ Point = tuple[Coordinate, Coordinate]
 
 MIN_CORNERS, MAX_CORNERS = 3, 500
 """Number of corners of a polygon."""
+
+
+MAX_OVERLAPS = 200_000
+"""Limit on the sets of zones that contain a pixel."""
 
 
 class Circle(Config):
@@ -104,17 +109,26 @@ def bounds(shape: Shape) -> tuple[float, float, float, float]:
 
 def draw(shape: Shape, height: int, width: int) -> Mask:
     """Returns the pixels [height, width] whose centre is in the shape."""
-    if isinstance(shape, Circle | Ring):
-        rows, columns = np.ogrid[:height, :width]
-        (x, y) = shape.center
-        squares = (columns + 0.5 - x) ** 2 + (rows + 0.5 - y) ** 2
-        if isinstance(shape, Circle):
-            return np.asarray(squares <= shape.radius**2)
-        return np.asarray((shape.inner_radius**2 <= squares) & (squares <= shape.outer_radius**2))
+    if isinstance(shape, Circle):
+        return _draw_disc(shape.center, shape.radius, height, width)
+    if isinstance(shape, Ring):
+        outer, inner = (
+            _draw_disc(shape.center, radius, height, width)
+            for radius in (shape.outer_radius, shape.inner_radius)
+        )
+        return outer & ~inner
     if isinstance(shape, Rectangle):
         left, top, right, bottom = bounds(shape)
         shape = ((left, top), (right, top), (right, bottom), (left, bottom))
     return fill_polygon([np.array(shape, np.float64)], height, width)
+
+
+def _draw_disc(center: Point, radius: float, height: int, width: int) -> Mask:
+    x, y = center
+    squares = radius**2 - (np.arange(height) + 0.5 - y) ** 2
+    half = np.where(squares >= 0, np.sqrt(np.maximum(squares, 0)), -1)[:, None]  # of each row's chord
+    columns = np.arange(width) + 0.5
+    return np.asarray((x - half <= columns) & (columns <= x + half))
 
 
 class ZoneMap:
@@ -126,20 +140,29 @@ class ZoneMap:
         masks: Mask [height, width] of each zone.
         height: Of the photograph, px.
         width: Of the photograph, px.
+
+    Raises:
+        ConfigError: If the zones overlap in more than `MAX_OVERLAPS` ways.
     """
 
     def __init__(self, masks: Iterable[Mask], height: int, width: int) -> None:
-        self._sets: list[frozenset[int]] = [frozenset()]
+        self._sets = [0]  # bit n: zone n
         self._numbers = np.zeros((height, width), np.int32)  # of a set
         for zone, mask in enumerate(masks):
             before = self._numbers[mask]
             changed = np.zeros(len(self._sets), np.int32)
             for number in np.flatnonzero(np.bincount(before, minlength=len(changed))).tolist():
                 changed[number] = len(self._sets)
-                self._sets.append(self._sets[number] | {zone})
+                self._sets.append(self._sets[number] | 1 << zone)
             self._numbers[mask] = changed[before]
+            if len(self._sets) > MAX_OVERLAPS:
+                raise ConfigError(
+                    f"The zones overlap in more than {MAX_OVERLAPS} ways. Expected fewer or simpler zones."
+                )
 
     def touched(self, part: MaskPart) -> frozenset[int]:
         """Returns the numbers of the zones that contain any pixel of the part."""
-        found = np.unique(self._numbers[part.window][part.pixels]).tolist()
-        return frozenset().union(*(self._sets[number] for number in found))
+        zones = 0
+        for number in np.unique(self._numbers[part.window][part.pixels]).tolist():
+            zones |= self._sets[number]
+        return frozenset(zone for zone in range(zones.bit_length()) if zones >> zone & 1)

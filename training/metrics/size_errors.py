@@ -11,7 +11,7 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from datasets.sample import DataSetItem, Sample
-from segdec.config import ModelConfig, SizeErrors
+from segdec.config import MAX_FACTOR, ModelConfig, SizeErrors
 from segdec.inference.postprocessing import Prediction
 from segdec.plan.defects import find_defects
 from segdec.plan.mask_parts import MaskPart, connected_parts
@@ -119,8 +119,8 @@ def summarize(defects: Sequence[ComparedSizes]) -> SizeErrors | None:
         np.log([astuple(getattr(defect, name)) for defect in defects])
         for name in ("true", "measured", "possible")
     )
-    low = np.exp(-_upper_limit(measured - true, NOT_BELOW)).tolist()
-    high = np.exp(_upper_limit(true - possible, NOT_ABOVE)).tolist()
+    low, high = -_upper_limit(measured - true, NOT_BELOW), _upper_limit(true - possible, NOT_ABOVE)
+    low, high = (np.clip(np.exp(limit), 1 / MAX_FACTOR, MAX_FACTOR).tolist() for limit in (low, high))
     length, width, area = zip(low, high, strict=True)
     return SizeErrors(length=length, width=width, area=area, defects=count)
 

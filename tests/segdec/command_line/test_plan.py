@@ -21,7 +21,7 @@ outside_zones = "note"
 unexplained = "review"
 [zones.left]
 rectangle = { corner = [0, 0], width = 24, height = 32 }
-rules = [{ longer_than = "100 mm", then = "reject" }]
+rules = [{ then = "accept" }]
 [zones.corner]
 circle = { center = [40, 8], radius = 6 }
 ignored = true
@@ -64,7 +64,7 @@ def test_check_prints_the_plan_and_draws_its_zones(defective, run):
     assert (code, err) == (0, "")
     assert out.splitlines() == [
         "part: photographs of 48 × 32 px, 0.1 mm per px",
-        "left: any defect longer than 100 mm: reject",
+        "left: any defect: accept",
         "corner: a defect that is completely inside: accept",
         "outside all zones: any defect: accept and note",
         "score above the threshold without a defect in the mask: for review",
@@ -127,7 +127,9 @@ def test_a_plan_decides_about_a_photograph(defective, run):
     assert "The photograph has 48 × 30 px, but the plan 'part' is for 48 × 32 px" in err
     assert "The plan changed 1 of 2 verdicts: 1 from defect to good." in err
     assert sorted(path.name for path in Path("out").iterdir()) == ["part_mask.png", "part_overlay.png"]
-    Path("plan.toml").write_text(PLAN.replace("100 mm", "1 mm"))
+    Path("plan.toml").write_text(
+        PLAN.replace("then", 'longer_than = "1 mm", then').replace("accept", "reject")
+    )
     _, out, err = run("predict", "part.png", "--model", defective, "--plan", "plan.toml")
     assert out.splitlines()[1].split()[1] == "defect"
     assert "left: any defect longer than 1 mm: reject (" in out
@@ -145,7 +147,7 @@ def test_results_of_another_plan_need_another_folder(defective, run):
     assert row["reason"] == "all defects are within the limits: accept"
     Path("plan.toml").write_text(PLAN + "# a comment does not change it\n")
     assert run(*arguments)[0] == 0
-    Path("plan.toml").write_text(PLAN.replace("100 mm", "90 mm"))
+    Path("plan.toml").write_text(PLAN.replace("accept", "note"))
     code, _, err = run(*arguments)
     assert code == 2
     assert "Expected one model per folder" in err

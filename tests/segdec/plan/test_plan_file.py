@@ -77,24 +77,43 @@ def test_the_digest_depends_on_the_content_alone():
             HEAD + ZONE + "rules = [{ longer_than = '2 px', wider_than = '1 px', then = 'stop' }]\n",
             "longer_than and wider_than in one rule",
         ),
-        (
-            HEAD + ZONE + "rules = [{ more_than = 2, then = 'stop' }]\n",
-            "only one of more_than and counted_from",
-        ),
+        (HEAD + ZONE + "rules = [{ more_than = 2, then = 'stop' }]\n", "more_than without counted_from"),
         (
             HEAD + ZONE + "rules = [{ more_than = 2, counted_from = '1 px', then = 'stop' }]\n",
             "rule 1 of the zone 'body' limits more_than for defects, but already one of them leads to 'rej",
         ),
         (HEAD.replace("100", "0") + ZONE, "photograph.width: Input should be greater than or equal to 1"),
         (HEAD.replace("100", "65536").replace("60", "65536") + ZONE, "65536 × 65536 px; expected at most"),
-        (HEAD + "mm_per_px = 0\n" + ZONE, "greater than 0"),
+        (HEAD + "mm_per_px = 0\n" + ZONE, "greater than or equal to 0.000001"),
         (HEAD + "mm_per_px = inf\n" + ZONE, "less than or equal to 1000|finite"),
+        (
+            HEAD + "mm_per_px = 1\nknown_distance = { points = [[0, 0], [50, 0]], mm = 5 }\n" + ZONE,
+            "expected one",
+        ),
+        (HEAD + "known_distance = { points = [[0, 0], [5, 0]], mm = 5 }\n" + ZONE, "5.0 px apart"),
+        (
+            HEAD + "[part]\nrules = [{ longer_than = '2 px', then = 'stop' }]\n" + ZONE,
+            "is about single defects",
+        ),
+        (HEAD + "[part]\nrules = [{ total_larger_than = '2 %', then = 'stop' }]\n" + ZONE, "share of a zone"),
+        (
+            HEAD + ZONE + "rules = [{ longer_than = '2 px', counted_from = '1 px', then = 'stop' }]\n",
+            "expected it only",
+        ),
+        (HEAD + "x = " + "1" * 5000 + "\n" + ZONE, "not valid TOML"),
+        (HEAD + "a" + ".a" * 3000 + " = 1\n" + ZONE, "unknown key"),
+        (HEAD + '"\\u001b[31m" = 1\n' + ZONE, r"photograph\.\\x1b\[31m: unknown key"),
         (HEAD + "[otherwise]\nunexplained = 'accept'\n" + ZONE, "'review', 'reject' or 'stop'"),
     ],
 )
 def test_plans_that_are_rejected(text, message):
     with pytest.raises(ConfigError, match=message):
         parsed(text)
+
+
+def test_scale_from_a_known_distance():
+    plan = parsed(HEAD + "known_distance = { points = [[10, 10], [40, 50]], mm = 5 }\n" + ZONE)
+    assert plan.photograph.scale == pytest.approx(0.1)
 
 
 def test_more_than_100_zones_are_rejected():
