@@ -1,20 +1,22 @@
 """The inspection plan: a TOML file with the zones of a photograph and the rules for defects in them."""
 
+import base64
 import hashlib
 import math
 import tomllib
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from segdec.config import Config, Fraction, config_error
-from segdec.errors import ConfigError
-from segdec.images import MAX_PIXEL_LIMIT
+from segdec.errors import ConfigError, ImageError
+from segdec.images import MAX_PIXEL_LIMIT, encode_png, read_mask
+from segdec.imaging.inspected_area import check_mask
 from segdec.plan.mask_parts import Mask
 from segdec.plan.quantities import AreaText, LengthText, ShareText, split
 from segdec.plan.severity import Severity
-from segdec.plan.zones import Circle, Point, Polygon, Rectangle, Ring, Shape, bounds, draw
+from segdec.plan.zones import Circle, DrawnMask, Point, Polygon, Rectangle, Ring, Shape, bounds, draw
 from segdec.runtime.identifiers import check_identifier
 
 MAX_ZONES, MAX_RULES = 100, 50
@@ -97,6 +99,9 @@ class Zone(Config):
     rectangle: Rectangle | None = None
     circle: Circle | None = None
     ring: Ring | None = None
+    mask: Annotated[str, AfterValidator(check_mask)] | None = Field(
+        None, description="path of a grey PNG of the photograph's size, above 0 inside; stored as base64"
+    )
     ignored: bool = Field(False, description="whether defects that are completely in the zone are accepted")
     otherwise: Severity = Field("reject", description="for defects that no rule for each defect names")
     rules: Annotated[tuple[Rule, ...], Field(max_length=MAX_RULES)] = ()
@@ -108,12 +113,13 @@ class Zone(Config):
 
     @property
     def _shapes(self) -> tuple[Shape | None, ...]:
-        return self.polygon, self.rectangle, self.circle, self.ring
+        drawn = None if self.mask is None else DrawnMask(self.mask)
+        return self.polygon, self.rectangle, self.circle, self.ring, drawn
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if (count := sum(shape is not None for shape in self._shapes)) != 1:
-            raise ValueError(f"{count} shapes; expected one of polygon, rectangle, circle and ring")
+            raise ValueError(f"{count} shapes; expected one of polygon, rectangle, circle, ring and mask")
         if self.ignored and (self.rules or "otherwise" in self.model_fields_set):
             raise ValueError("an ignored zone with rules; expected either ignored = true or rules")
         return self
@@ -210,6 +216,11 @@ class Plan(Config):
             raise ValueError(f"{width} × {height} px; expected at most {MAX_PIXEL_LIMIT} pixels")
         for name, zone in self.zones.items():
             left, top, right, bottom = bounds(zone.shape)
+            if zone.mask is not None and (right, bottom) != (width, height):
+                raise ValueError(
+                    f"the mask of the zone '{name}' has {right:g} × {bottom:g} px; expected "
+                    f"{width} × {height} px, as the photograph"
+                )
             if left < 0 or top < 0 or right > width or bottom > height:
                 raise ValueError(
                     f"the zone '{name}' reaches from ({left:g}, {top:g}) to ({right:g}, {bottom:g}); "
@@ -261,11 +272,14 @@ def read_plan(path: Path) -> Plan:
         raise ConfigError(f"The plan {path} cannot be read: {reason}. {expected}.") from error
     if len(content) > MAX_FILE_BYTES:
         raise ConfigError(f"The plan {path} has more than {MAX_FILE_BYTES} bytes. {expected}.")
-    return parse_plan(content, str(path))
+    return parse_plan(content, str(path), path.parent)
 
 
-def parse_plan(content: bytes, name: str) -> Plan:
-    """Parses the TOML of a plan; `name` names it in errors, which are those of `read_plan`."""
+def parse_plan(content: bytes, name: str, folder: Path | None = None) -> Plan:
+    """Parses the TOML of a plan; `name` names it in errors, which are those of `read_plan`.
+
+    Paths of masks are relative to `folder`; None: masks are base64.
+    """
     try:
         values = tomllib.loads(content.decode())
     except (
@@ -273,7 +287,21 @@ def parse_plan(content: bytes, name: str) -> Plan:
         RecursionError,
     ) as error:  # ValueError: not TOML, not UTF-8, or a number of 5000 digits
         raise ConfigError(f"The plan {name} is not valid TOML: {error}.") from error
+    if folder is not None:
+        _read_masks(values, folder)
     try:
         return Plan.model_validate(values)
     except ValidationError as error:
         raise ConfigError(f"The plan {name} is not valid.\n{config_error(error, Plan)}") from error
+
+
+def _read_masks(values: dict[str, Any], folder: Path) -> None:
+    """Replaces the path of each zone's mask by the content of the file, as base64."""
+    zones = values.get("zones")
+    for name, zone in zones.items() if isinstance(zones, dict) else ():
+        if isinstance(zone, dict) and isinstance(zone.get("mask"), str):
+            path = folder / zone["mask"]
+            try:
+                zone["mask"] = base64.b64encode(encode_png(read_mask(path))).decode("ascii")
+            except (OSError, ValueError, ImageError) as error:
+                raise ConfigError(f"The mask of the zone '{name}' cannot be read: {error}") from error

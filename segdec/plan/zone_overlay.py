@@ -5,7 +5,6 @@ from numpy.typing import NDArray
 
 from segdec.imaging.overlay import Color, draw_outline, to_rgb, write_text
 from segdec.plan.plan_file import Plan
-from segdec.plan.zones import bounds
 
 RULED: Color = (90, 170, 255)
 IGNORED: Color = (170, 170, 170)
@@ -20,8 +19,10 @@ def draw_zones(image: NDArray[np.uint8], plan: Plan) -> NDArray[np.uint8]:
     capital_px = min(max(round(min(image.shape[:2]) / 48), 8), 40)
     for name, zone in plan.zones.items():
         color = IGNORED if zone.ignored else RULED
-        draw_outline(canvas, plan.draw_zone(name).view(np.uint8), color)
-        left, top, _, _ = bounds(zone.shape)
-        below = round(top) + 2 * capital_px
-        write_text(canvas, name, (round(left) + capital_px, below), capital_px, color)
+        mask = plan.draw_zone(name)
+        draw_outline(canvas, mask.view(np.uint8), color)
+        rows, columns = (np.flatnonzero(mask.any(axis=axis)) for axis in (1, 0))
+        if len(rows):
+            place = int(columns[0]) + capital_px, int(rows[0]) + 2 * capital_px
+            write_text(canvas, name, place, capital_px, color)
     return canvas

@@ -1,6 +1,7 @@
 """Zones of an inspection plan: their shapes, drawn as masks."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Annotated, Self
 
 import numpy as np
@@ -9,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from segdec.config import Config
 from segdec.errors import ConfigError
+from segdec.imaging.inspected_area import decode_mask
 from segdec.imaging.polygons import fill_polygon
 from segdec.plan.mask_parts import Mask, MaskPart
 
@@ -57,6 +59,18 @@ class Rectangle(Config):
     height: Extent
 
 
+@dataclass(frozen=True)
+class DrawnMask:
+    """The base64 of a grey PNG of the photograph's size, above 0 inside."""
+
+    png: str
+
+    @property
+    def pixels(self) -> Mask:
+        """Which pixels are inside, [H, W]."""
+        return np.asarray(decode_mask(self.png) > 0)
+
+
 def _check_corners(corners: tuple[Point, ...]) -> tuple[Point, ...]:
     if not MIN_CORNERS <= len(corners) <= MAX_CORNERS:
         raise ValueError(f"{len(corners)} corners; expected {MIN_CORNERS} to {MAX_CORNERS}")
@@ -72,7 +86,7 @@ def _check_corners(corners: tuple[Point, ...]) -> tuple[Point, ...]:
 
 
 Polygon = Annotated[tuple[Point, ...], AfterValidator(_check_corners)]
-Shape = Circle | Ring | Rectangle | tuple[Point, ...]
+Shape = Circle | Ring | Rectangle | DrawnMask | tuple[Point, ...]
 
 
 def find_crossing(corners: NDArray[np.float64]) -> tuple[int, int] | None:
@@ -102,6 +116,8 @@ def bounds(shape: Shape) -> tuple[float, float, float, float]:
             return x - radius, y - radius, x + radius, y + radius
         case Rectangle(corner=(x, y), width=width, height=height):
             return x, y, x + width, y + height
+        case DrawnMask(pixels=pixels):
+            return 0.0, 0.0, float(pixels.shape[1]), float(pixels.shape[0])
         case _:
             xs, ys = zip(*shape, strict=True)
             return min(xs), min(ys), max(xs), max(ys)
@@ -117,6 +133,8 @@ def draw(shape: Shape, height: int, width: int) -> Mask:
             for radius in (shape.outer_radius, shape.inner_radius)
         )
         return outer & ~inner
+    if isinstance(shape, DrawnMask):
+        return shape.pixels
     if isinstance(shape, Rectangle):
         left, top, right, bottom = bounds(shape)
         shape = ((left, top), (right, top), (right, bottom), (left, bottom))

@@ -2,9 +2,11 @@ import json
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 
 from segdec.errors import ConfigError
+from segdec.images import write_png
 from segdec.plan.plan_file import MAX_FILE_BYTES, Plan, parse_plan, read_plan
 from segdec.plan.sentences import plan_text
 from tests.segdec.plan.plans import make_plan, rectangle
@@ -108,6 +110,27 @@ def test_the_digest_depends_on_the_content_alone():
 )
 def test_plans_that_are_rejected(text, message):
     with pytest.raises(ConfigError, match=message):
+        parsed(text)
+
+
+def test_a_zone_drawn_as_a_picture(tmp_path):
+    drawn = np.zeros((60, 100), np.uint8)
+    drawn[10:20, 30:50] = 255
+    write_png(tmp_path / "body.png", drawn)
+    text = HEAD + "[zones.body]\nmask = 'body.png'\n"
+    (tmp_path / "plan.toml").write_text(text)
+    plan = read_plan(tmp_path / "plan.toml")
+    assert np.array_equal(plan.draw_zone("body"), drawn > 0)
+    assert Plan.model_validate_json(plan.model_dump_json()).sha256 == plan.sha256
+    write_png(tmp_path / "body.png", drawn[:50])
+    with pytest.raises(
+        ConfigError, match="the mask of the zone 'body' has 100 × 50 px; expected 100 × 60 px"
+    ):
+        read_plan(tmp_path / "plan.toml")
+    (tmp_path / "body.png").write_text("no picture")
+    with pytest.raises(ConfigError, match=r"The mask of the zone 'body' cannot be read: .*body"):
+        read_plan(tmp_path / "plan.toml")
+    with pytest.raises(ConfigError, match=r"zones\.body\.mask: Value error, not a mask"):
         parsed(text)
 
 
