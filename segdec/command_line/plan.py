@@ -1,17 +1,22 @@
-"""Checks inspection plans: `segdec plan check` and `segdec plan schema`."""
+"""Helps to write inspection plans: `segdec plan check`, `segdec plan scale` and `segdec plan schema`."""
 
 import argparse
 import json
+import re
 from pathlib import Path
 
 from segdec.artifact import open_artifact
 from segdec.errors import ConfigError
 from segdec.images import read_image, write_png
+from segdec.plan.board import Board, measure_plane
 from segdec.plan.judgement import PlanJudge
+from segdec.plan.perspective import Plane
 from segdec.plan.plan_file import Plan, read_plan
 from segdec.plan.sentences import plan_text, size_error_text
 from segdec.plan.zone_overlay import draw_zones
 from segdec.runtime.cli import Commands
+
+MIN_SQUARES = 4
 
 
 def add_plan(commands: Commands) -> None:
@@ -27,6 +32,16 @@ def add_plan(commands: Commands) -> None:
     )
     check.add_argument("--out", type=Path, metavar="PNG", help="picture of the zones to write")
     check.set_defaults(run=run_check)
+
+    scale = below.add_parser("scale", help="measure scale, perspective and lens on the photograph of a board")
+    scale.add_argument("photograph", type=Path, metavar="IMAGE", help="the board on the surface of the part")
+    scale.add_argument(
+        "--squares", type=parse_squares, required=True, metavar="CxR", help="squares in a row and column: 9x6"
+    )
+    scale.add_argument("--square-mm", type=parse_length, required=True, metavar="MM", help="side of a square")
+    scale.add_argument("--charuco", metavar="NAME", help="dictionary of a ChArUco board: DICT_4X4_50")
+    scale.add_argument("--marker-mm", type=parse_length, metavar="MM", help="side of a ChArUco marker")
+    scale.set_defaults(run=run_scale)
 
     schema = below.add_parser("schema", help="print the JSON schema of a plan")
     schema.set_defaults(run=run_schema)
@@ -61,6 +76,42 @@ def _draw_picture(plan: Plan, photograph: Path, out: Path) -> None:
         write_png(out, draw_zones(pixels, plan))
     except OSError as error:
         raise ConfigError(f"--out {out} cannot be written: {error.strerror}. Choose another file.") from error
+
+
+def run_scale(options: argparse.Namespace) -> int:
+    """Prints the section of a plan for the photographs of a camera."""
+    if (options.charuco is None) != (options.marker_mm is None):
+        raise ConfigError("Only one of --charuco and --marker-mm was given. Expected both, or none.")
+    columns, rows = options.squares
+    board = Board(columns, rows, options.square_mm, options.charuco, options.marker_mm or 0.0)
+    pixels = read_image(options.photograph).pixels
+    height, width = pixels.shape[:2]
+    measured = measure_plane(*board.find_corners(pixels), width, height)
+    plane = Plane(measured.perspective, width, height)
+    matrix = ", ".join(f"{number:.9g}" for number in measured.perspective.matrix)
+    print(
+        f"[photograph]\nwidth = {width}\nheight = {height}\n"
+        f"perspective = {{ matrix = [{matrix}], radial = {measured.perspective.radial:.6g} }}\n"
+        f"# {plane.mm_per_px:.4g} mm per px; error at the corners {measured.error_mm:.2g} mm"
+    )
+    return 0
+
+
+def parse_squares(text: str) -> tuple[int, int]:
+    """Parses squares in a row and a column such as `9x6`, for `argparse`."""
+    match = re.fullmatch("([0-9]{1,2})x([0-9]{1,2})", text)
+    if match is None or not min(int(match[1]), int(match[2])) >= MIN_SQUARES:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} are not squares. Expected COLUMNSxROWS of at least {MIN_SQUARES} each, for example 9x6"
+        )
+    return int(match[1]), int(match[2])
+
+
+def parse_length(text: str) -> float:
+    """Parses a length in mm above 0, for `argparse`."""
+    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", text) or not float(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a length. Expected a number above 0, in mm")
+    return float(text)
 
 
 def run_schema(_: argparse.Namespace) -> int:

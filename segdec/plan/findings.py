@@ -16,8 +16,9 @@ class JudgedDefect:
     """A measured defect.
 
     Attributes:
-        part: Its pixels.
-        possible: Pixels that may belong to it, those of `part` included.
+        bbox: x and y of the upper left corner, width and height, px.
+        part: Its pixels, in the plane of the part if the plan has a perspective.
+        possible: Pixels that may belong to it, those of `part` included; defects may share them.
         classes: Its defect classes, the most frequent one first; empty if the model's mask has none.
         score_max: Highest mask score.
         sizes: Length and width, px, and area, px².
@@ -26,6 +27,7 @@ class JudgedDefect:
         outside: Whether it is outside all zones; None if this is uncertain.
     """
 
+    bbox: tuple[int, int, int, int]
     part: MaskPart
     possible: MaskPart
     classes: tuple[str, ...]

@@ -1,7 +1,8 @@
 """Judges photographs by an inspection plan."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 import cv2
 import numpy as np
@@ -12,7 +13,7 @@ from segdec.errors import ConfigError, ImageError
 from segdec.inference.postprocessing import Prediction
 from segdec.plan.defects import FoundDefect, find_defects
 from segdec.plan.findings import Finding, JudgedDefect, Judgement
-from segdec.plan.mask_parts import Mask
+from segdec.plan.mask_parts import Mask, MaskPart
 from segdec.plan.plan_file import Plan
 from segdec.plan.quantities import Scale
 from segdec.plan.rule_findings import RuleSet
@@ -52,6 +53,7 @@ class PlanJudge:
         for name, zone in plan.zones.items():
             if zone.ignored:
                 self._ignored |= self._draw(name)
+        self._plane = plan.photograph.plane
         self._names = tuple(name for name, zone in plan.zones.items() if not zone.ignored)
         areas: list[int] = []
         self._map = ZoneMap((self._draw_inspected(name, areas) for name in self._names), *self._size)
@@ -114,19 +116,26 @@ class PlanJudge:
             )
         return mask
 
-    def _measure(self, found: FoundDefect) -> JudgedDefect:
+    def _flatten(self, part: MaskPart) -> MaskPart:
+        """Returns a part of the photograph in the plane of the part."""
+        return part if self._plane is None else self._plane.flatten(part)
+
+    def _measure(self, found: FoundDefect, flattened: Callable[[MaskPart], MaskPart]) -> JudgedDefect:
+        """Measures a defect; `flattened` is `_flatten` with a cache."""
         part, possible = (each.without(self._ignored) for each in (found.part, found.possible))
         zones, possible_zones = self._map.touched(part), self._map.touched(possible)
         outside: bool | None = not zones and bool(part.pixels.any())
         if not zones and not outside and not possible_zones and possible.pixels.any():
             outside = None
         cut = found.possible.touches(self._border)
+        flat, flat_possible = self._flatten(found.part), flattened(found.possible)
         return JudgedDefect(
-            found.part,
-            found.possible,
+            found.part.bbox,
+            flat,
+            flat_possible,
             found.classes,
             found.score_max,
-            MeasuredSizes.estimate(found.part.sizes, found.possible.sizes, self._config.size_errors, cut=cut),
+            MeasuredSizes.estimate(flat.sizes, flat_possible.sizes, self._config.size_errors, cut=cut),
             tuple(self._names[number] for number in sorted(zones)),
             tuple(self._names[number] for number in sorted(possible_zones - zones)),
             outside,
@@ -135,12 +144,12 @@ class PlanJudge:
     def _find(self, prediction: Prediction) -> tuple[list[JudgedDefect], bool]:
         """Returns the largest defects, measured, and whether there are more than can be measured."""
         defects: list[JudgedDefect] = []
-        pixels = 0
+        flattened, pixels = cache(self._flatten), 0
         for found in find_defects(prediction, self._config):
             pixels += found.part.pixels.size + found.possible.pixels.size
             if len(defects) == MAX_DEFECTS or pixels > MAX_PIXELS:
                 return defects, True
-            defects.append(self._measure(found))
+            defects.append(self._measure(found, flattened))
         return defects, False
 
     def _about_photograph(self, prediction: Prediction, has_defects: bool) -> Iterator[Finding]:

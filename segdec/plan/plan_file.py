@@ -14,6 +14,7 @@ from segdec.errors import ConfigError, ImageError
 from segdec.images import MAX_PIXEL_LIMIT, encode_png, read_mask
 from segdec.imaging.inspected_area import check_mask
 from segdec.plan.mask_parts import Mask
+from segdec.plan.perspective import Perspective, Plane
 from segdec.plan.quantities import AreaText, LengthText, ShareText, split
 from segdec.plan.severity import Severity
 from segdec.plan.zones import Circle, DrawnMask, Point, Polygon, Rectangle, Ring, Shape, bounds, draw
@@ -125,6 +126,9 @@ class Zone(Config):
         return self
 
 
+SCALES = ("mm_per_px", "known_distance", "perspective")
+
+
 class KnownDistance(Config):
     """Two points of the photograph, px, whose distance on the part is known."""
 
@@ -153,16 +157,25 @@ class PlanPhotograph(Config):
     height: Annotated[int, Field(ge=1, le=2**16)] = Field(description="px")
     mm_per_px: MmPerPx | None = Field(None, description="side of a pixel on the part, mm; absent: unknown")
     known_distance: KnownDistance | None = Field(None, description="instead of mm_per_px")
+    perspective: Perspective | None = Field(None, description="instead of mm_per_px")
+
+    @property
+    def plane(self) -> Plane | None:
+        """The plane of the part; None: parallel to the photograph."""
+        return None if self.perspective is None else Plane(self.perspective, self.width, self.height)
 
     @property
     def scale(self) -> float | None:
-        """Side of a pixel on the part, mm; None: unknown."""
+        """Side of a pixel on the part, or in its plane, mm; None: unknown."""
+        if self.plane is not None:
+            return self.plane.mm_per_px
         return self.mm_per_px if self.known_distance is None else self.known_distance.mm_per_px
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.mm_per_px is not None and self.known_distance is not None:
-            raise ValueError("mm_per_px and known_distance; expected one of them")
+        given = [name for name in SCALES if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)}; expected one of them")
         return self
 
 
@@ -239,7 +252,7 @@ class Plan(Config):
         if millimetres and self.photograph.scale is None:
             raise ValueError(
                 f"{place} has the limit '{millimetres[0]}', but photograph.mm_per_px is missing; expected "
-                "mm_per_px, known_distance, or limits in px"
+                "mm_per_px, known_distance, perspective, or limits in px"
             )
 
 

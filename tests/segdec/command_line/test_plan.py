@@ -158,3 +158,35 @@ def test_a_plan_is_not_for_a_service(plan, run):
     code, _, err = run("predict", "part.png", "--url", "http://127.0.0.1:9", "--plan", plan)
     assert code == 2
     assert "--plan is only for --model" in err
+
+
+def test_scale_prints_a_section_of_a_plan(run):
+    from tests.segdec.plan.boards import COLUMNS, OBLIQUE, ROWS, checkerboard
+
+    write_png(Path("board.png"), checkerboard(OBLIQUE))
+    arguments = ["plan", "scale", "board.png", "--squares", f"{COLUMNS}x{ROWS}", "--square-mm", "10"]
+    code, out, err = run(*arguments)
+    assert (code, err) == (0, "")
+    zone = "[zones.all]\nrectangle = { corner = [0, 0], width = 800, height = 600 }\n"
+    Path("oblique.toml").write_text('name = "oblique"\n' + out + zone)
+    code, out, _ = run("plan", "check", "oblique.toml")
+    assert code == 0
+    assert "photographs of 800 × 600 px, 0.14" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["part.png", "--squares", "9x6", "--square-mm", "5"], "The board of 9 × 6 squares was not found"),
+        (
+            ["part.png", "--squares", "9x6", "--square-mm", "5", "--charuco", "DICT_4X4_50"],
+            "Only one of --charuco",
+        ),
+        (["part.png", "--squares", "3x6", "--square-mm", "5"], "at least 4 each"),
+        (["part.png", "--squares", "9x6", "--square-mm", "0"], "Expected a number above 0"),
+    ],
+)
+def test_scale_reports_errors(arguments, message, run):
+    code, _, err = run("plan", "scale", *arguments)
+    assert code == 2
+    assert message in err

@@ -59,7 +59,7 @@ def test_deciding_finding_has_zone_rule_and_measure():
     finding = judgement.findings[0]
     assert (finding.zone, finding.rule, finding.defect, finding.unit) == ("body", 0, 0, "mm")
     assert finding.measured.value == pytest.approx(3.0, abs=0.1)
-    assert judgement.defects[0].part.bbox == (10, 10, 30, 2)
+    assert judgement.defects[0].bbox == (10, 10, 30, 2)
     sentence = finding_sentence(finding, plan)
     assert sentence == "body: scratch longer than 2 mm: reject (3 mm, between 2.9 and 3.1)"
 
