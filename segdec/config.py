@@ -505,15 +505,18 @@ def config_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
     """Converts a validation error to one line per field; suggests a known key for an unknown one."""
     lines = []
     for detail in error.errors():
-        where = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in ".".join(map(str, detail["loc"])))
+        loc, message = detail["loc"], detail["msg"].removeprefix("Value error, ")
+        where = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in ".".join(map(str, loc)))
         if not where:  # the error concerns the whole configuration
-            lines.append(f"{model.__name__}: {detail['msg']}")
+            lines.append(f"{model.__name__}: {message}")
         elif detail["type"] == "extra_forbidden":
-            siblings = _model_at(detail["loc"][:-1], model).model_fields
-            known = [".".join(map(str, (*detail["loc"][:-1], name))) for name in siblings]
+            siblings = _model_at(loc[:-1], model).model_fields
+            known = [".".join(map(str, (*loc[:-1], name))) for name in siblings]
             lines.append(f"{where}: unknown key. Did you mean '{nearest_name(where, known + _keys(model))}'?")
+        elif isinstance(detail["input"], dict | list | tuple):  # the message names what matters
+            lines.append(f"{where}: {message}")
         else:
-            lines.append(f"{where}: {detail['msg']} (got {_SHORT.repr(detail['input']):.200})")
+            lines.append(f"{where}: {message} (got {_SHORT.repr(detail['input']):.200})")
     return ConfigError("\n".join(lines))
 
 

@@ -5,7 +5,7 @@ import json
 import re
 from pathlib import Path
 
-from segdec.artifact import open_artifact
+from segdec.artifact import Manifest, open_artifact
 from segdec.errors import ConfigError
 from segdec.images import read_image, write_png
 from segdec.plan.board import Board, measure_plane
@@ -55,12 +55,27 @@ def run_check(options: argparse.Namespace) -> int:
     model = None if options.model is None else open_artifact(options.model).manifest
     if model is not None:
         PlanJudge(plan, model)
-    print(plan_text(plan))
-    if model is not None:
-        print(size_error_text(model.size_errors))
+        _check_size(plan, model)
     if options.photograph is not None:
         _draw_picture(plan, options.photograph, options.out)
+    print(plan_text(plan))
+    if model is not None:
+        print(f"The model finds: {', '.join(model.classes[1:])}.")
+        print(size_error_text(plan, model.size_errors))
     return 0
+
+
+def _check_size(plan: Plan, model: Manifest) -> None:
+    """Raises ConfigError if no training photograph can have had the size of the plan."""
+    trained, photograph = model.training_photographs, plan.photograph
+    if trained is None:
+        return
+    (lowest, highest), (narrowest, widest) = trained.heights, trained.widths
+    if not (lowest <= photograph.height <= highest and narrowest <= photograph.width <= widest):
+        raise ConfigError(
+            f"The plan is for photographs of {photograph.width} × {photograph.height} px, but the model was "
+            f"trained on {narrowest} × {lowest} to {widest} × {highest} px. Expected the plan of this model."
+        )
 
 
 def _draw_picture(plan: Plan, photograph: Path, out: Path) -> None:

@@ -50,13 +50,15 @@ class PlanJudge:
         self._size = plan.photograph.height, plan.photograph.width
         _check_classes(plan, config)
         self._ignored: Mask = np.zeros(self._size, np.bool_)
+        self._ruled: Mask = np.zeros(self._size, np.bool_)
         for name, zone in plan.zones.items():
             if zone.ignored:
-                self._ignored |= self._draw(name)
+                self._ignored |= plan.draw_zone(name)
         self._plane = plan.photograph.plane
         self._names = tuple(name for name, zone in plan.zones.items() if not zone.ignored)
         areas: list[int] = []
         self._map = ZoneMap((self._draw_inspected(name, areas) for name in self._names), *self._size)
+        self._covered = self._ignored | self._ruled
         self._border = _find_border(config.input.inspected_area(*self._size), *self._size)
         self._rules = [RuleSet(None, plan.part.rules, "accept", Scale(plan.photograph.scale))]
         for name, area in zip(self._names, areas, strict=True):
@@ -98,16 +100,11 @@ class PlanJudge:
                 code="plan_size",
             )
 
-    def _draw(self, name: str) -> Mask:
-        mask = self.plan.draw_zone(name)
-        if not mask.any():
-            raise ConfigError(f"The zone '{name}' contains no pixel. Expected a larger one.")
-        return mask
-
     def _draw_inspected(self, name: str, areas: list[int]) -> Mask:
         """Returns the pixels of a zone, and appends their number to `areas`."""
-        mask, area = self._draw(name), self._config.input.inspected_area(*self._size)
+        mask, area = self.plan.draw_zone(name), self._config.input.inspected_area(*self._size)
         areas.append(int(np.count_nonzero(mask)))
+        self._ruled |= mask
         outside = 0 if area is None else int(np.count_nonzero(mask & (area == 0)))
         if outside:
             raise ConfigError(
@@ -122,10 +119,9 @@ class PlanJudge:
 
     def _measure(self, found: FoundDefect, flattened: Callable[[MaskPart], MaskPart]) -> JudgedDefect:
         """Measures a defect; `flattened` is `_flatten` with a cache."""
-        part, possible = (each.without(self._ignored) for each in (found.part, found.possible))
-        zones, possible_zones = self._map.touched(part), self._map.touched(possible)
-        outside: bool | None = not zones and bool(part.pixels.any())
-        if not zones and not outside and not possible_zones and possible.pixels.any():
+        zones, possible_zones = self._map.touched(found.part), self._map.touched(found.possible)
+        outside: bool | None = not zones and not found.part.is_within(self._ignored)
+        if not zones and not outside and not found.possible.is_within(self._covered):
             outside = None
         cut = found.possible.touches(self._border)
         flat, flat_possible = self._flatten(found.part), flattened(found.possible)
@@ -136,8 +132,8 @@ class PlanJudge:
             found.classes,
             found.score_max,
             MeasuredSizes.estimate(flat.sizes, flat_possible.sizes, self._config.size_errors, cut=cut),
-            tuple(self._names[number] for number in sorted(zones)),
-            tuple(self._names[number] for number in sorted(possible_zones - zones)),
+            tuple(self._names[number] for number in zones),
+            tuple(self._names[number] for number in possible_zones if number not in zones),
             outside,
         )
 
@@ -169,7 +165,7 @@ def _decide(
     findings: Iterable[Finding], defects: tuple[JudgedDefect, ...], prediction: Prediction
 ) -> Judgement:
     relevant = [finding for finding in findings if finding.severity != "accept"]
-    relevant.sort(key=lambda finding: -RANKS[finding.severity])
+    relevant.sort(key=lambda finding: _precedence(finding, defects))
     severity = worst(*(finding.severity for finding in relevant))
     good, *classes = prediction.probabilities
     if severity in ("accept", "note"):
@@ -187,6 +183,14 @@ def _find_border(area: NDArray[np.uint8] | None, height: int, width: int) -> Mas
     inspected = np.ones((height, width), np.uint8) if area is None else (area > 0).view(np.uint8)
     inner = cv2.erode(inspected, np.ones((3, 3), np.uint8), borderType=cv2.BORDER_CONSTANT, borderValue=0)
     return np.asarray((inspected > 0) & (inner == 0))
+
+
+def _precedence(finding: Finding, defects: Sequence[JudgedDefect]) -> tuple[int, bool, int, int]:
+    """Returns a key that sorts findings: the worst, certain ones, large defects, zones with most of them."""
+    zones = () if finding.defect is None else (*defects[finding.defect].zones,)
+    place = zones.index(finding.zone) if finding.zone in zones else len(zones)
+    defect = -1 if finding.defect is None else finding.defect
+    return -RANKS[finding.severity], not finding.certain, defect, place
 
 
 def _check_classes(plan: Plan, config: ModelConfig) -> None:

@@ -37,9 +37,9 @@ class MaskPart:
         height, width = self.pixels.shape
         return self.window[1].start, self.window[0].start, width, height
 
-    def without(self, mask: Mask) -> "MaskPart":
-        """Returns the pixels that are not in a mask [H, W] of the photograph."""
-        return MaskPart(self.window, self.pixels & ~mask[self.window])
+    def is_within(self, mask: Mask) -> bool:
+        """Returns whether all of the pixels are in a mask [H, W] of the photograph."""
+        return not bool((self.pixels & ~mask[self.window]).any())
 
     def touches(self, mask: Mask) -> bool:
         """Returns whether any of the pixels is in a mask [H, W] of the photograph."""

@@ -15,8 +15,8 @@ from segdec.images import MAX_PIXEL_LIMIT, encode_png, read_mask
 from segdec.imaging.inspected_area import check_mask
 from segdec.plan.mask_parts import Mask
 from segdec.plan.perspective import Perspective, Plane
-from segdec.plan.quantities import AreaText, LengthText, ShareText, split
-from segdec.plan.severity import Severity
+from segdec.plan.quantities import AreaText, LengthText, Scale, ShareText, split
+from segdec.plan.severity import RANKS, Severity
 from segdec.plan.zones import Circle, DrawnMask, Point, Polygon, Rectangle, Ring, Shape, bounds, draw
 from segdec.runtime.identifiers import check_identifier
 
@@ -44,7 +44,7 @@ class Rule(Config):
     longer_than: LengthText | None = Field(None, description="limit of the length")
     wider_than: LengthText | None = Field(None, description="limit of the width")
     larger_than: AreaText | None = Field(None, description="limit of the area of one defect")
-    more_than: Annotated[int, Field(ge=0, le=10_000)] | None = Field(
+    more_than: Annotated[int, Field(ge=0, le=10_000, strict=True)] | None = Field(
         None, description="limit of the number of defects; needs counted_from"
     )
     counted_from: LengthText | None = Field(
@@ -69,6 +69,17 @@ class Rule(Config):
             raise ValueError("the rule has no limit")
         value: int | str = getattr(self, self.condition)
         return split(value) if isinstance(value, str) else (float(value), "")
+
+    def overrules(self, other: "Rule") -> bool:
+        """Returns whether this rule has a lower limit and no milder consequence than another one."""
+        return (
+            self.condition in OF_ONE_DEFECT
+            and (self.defect, self.condition, self.min_score)
+            == (other.defect, other.condition, other.min_score)
+            and self.limit[1] == other.limit[1]
+            and self.limit[0] < other.limit[0]
+            and RANKS[self.then] >= RANKS[other.then]
+        )
 
     @property
     def is_for_each_defect(self) -> bool:
@@ -103,7 +114,12 @@ class Zone(Config):
     mask: Annotated[str, AfterValidator(check_mask)] | None = Field(
         None, description="path of a grey PNG of the photograph's size, above 0 inside; stored as base64"
     )
-    ignored: bool = Field(False, description="whether defects that are completely in the zone are accepted")
+    without: tuple[Name, ...] = Field((), description="zones that are cut out of this one")
+    ignored: bool = Field(
+        False,
+        strict=True,
+        description="whether defects are accepted that are completely inside and touch no other zone",
+    )
     otherwise: Severity = Field("reject", description="for defects that no rule for each defect names")
     rules: Annotated[tuple[Rule, ...], Field(max_length=MAX_RULES)] = ()
 
@@ -214,8 +230,14 @@ class Plan(Config):
     zones: Annotated[dict[Name, Zone], Field(min_length=1, max_length=MAX_ZONES)]
 
     def draw_zone(self, name: str) -> Mask:
-        """Returns the pixels [height, width] of a zone."""
-        return draw(self.zones[name].shape, self.photograph.height, self.photograph.width)
+        """Returns the pixels [height, width] of a zone; raises ConfigError if it has none."""
+        size = self.photograph.height, self.photograph.width
+        mask = draw(self.zones[name].shape, *size)
+        for other in self.zones[name].without:
+            mask &= ~draw(self.zones[other].shape, *size)
+        if not mask.any():
+            raise ConfigError(f"The zone '{name}' contains no pixel. Expected a larger one.")
+        return mask
 
     @property
     def sha256(self) -> str:
@@ -239,25 +261,46 @@ class Plan(Config):
                     f"the zone '{name}' reaches from ({left:g}, {top:g}) to ({right:g}, {bottom:g}); "
                     f"expected it inside the photograph of {width} × {height} px"
                 )
+            for other in zone.without:
+                if other == name or other not in self.zones:
+                    raise ValueError(f"without of the zone '{name}' names '{other}'; expected another zone")
             for number, rule in enumerate(zone.rules, start=1):
                 place = f"rule {number} of the zone '{name}'"
-                self._check_unit(place, rule)
+                self._check_quantities(place, rule)
                 _check_effect(place, rule, zone)
         for number, rule in enumerate(self.part.rules, start=1):
-            self._check_unit(f"rule {number} of the part", rule)
+            self._check_quantities(f"rule {number} of the part", rule)
         return self
 
-    def _check_unit(self, place: str, rule: Rule) -> None:
+    def _check_quantities(self, place: str, rule: Rule) -> None:
         millimetres = [text for text in rule.quantities if split(text)[1].startswith("mm")]
         if millimetres and self.photograph.scale is None:
             raise ValueError(
                 f"{place} has the limit '{millimetres[0]}', but photograph.mm_per_px is missing; expected "
                 "mm_per_px, known_distance, perspective, or limits in px"
             )
+        diagonal = math.hypot(self.photograph.width, self.photograph.height)
+        for text in rule.quantities:
+            number, unit = split(text)
+            if unit in ("mm", "px"):
+                length_px = Scale(self.photograph.scale).in_px(number, unit)
+                if not 1.0 <= length_px <= diagonal:
+                    raise ValueError(
+                        f"{place} has the limit '{text}', which is {length_px:.3g} px; expected 1 px to "
+                        f"{diagonal:.0f} px, the diagonal of the photograph: check the scale"
+                    )
 
 
 def _check_effect(place: str, rule: Rule, zone: Zone) -> None:
-    """Raises ValueError for a limit of several defects, if one of them has the same consequence."""
+    """Raises ValueError for a rule that can never decide."""
+    if rule.condition is not None and rule.then == "accept":
+        raise ValueError(f"{place} accepts above a limit; expected another consequence, or no limit")
+    for other in zone.rules:
+        if other.overrules(rule):
+            raise ValueError(
+                f"{place} never decides: above '{getattr(other, str(rule.condition))}' another rule already "
+                f"leads to '{other.then}'; expected a lower limit or a stricter consequence"
+            )
     if rule.is_for_each_defect or zone.otherwise in ("accept", "note"):
         return
     allowing = (other for other in zone.rules if other.is_for_each_defect)

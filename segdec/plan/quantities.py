@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import BeforeValidator, Field
 
 NUMBER = r"[0-9]{1,9}(\.[0-9]{1,6})?"
 LENGTH_PATTERN = rf"^{NUMBER} (mm|px)$"
@@ -12,26 +12,29 @@ AREA_PATTERN = rf"^{NUMBER} (mm|px)(²|2)$"
 SHARE_PATTERN = rf"^{NUMBER} ((mm|px)(²|2)|%)$"
 
 
-def _check(pattern: str, example: str) -> AfterValidator:
-    def check(text: str) -> str:
-        if not re.fullmatch(pattern, text) or not split(text)[0] > 0.0:
-            raise ValueError(f"expected a number above 0, a space and a unit, such as '{example}'")
+def _check(pattern: str, units: str) -> BeforeValidator:
+    def check(text: object) -> object:
+        if not isinstance(text, str) or not re.fullmatch(pattern, text) or not split(text)[0] > 0.0:
+            raise ValueError(
+                f"expected a number above 0 with a decimal point, a space and a unit ({units}), in quotes: "
+                f"'2.5 {re.split('[ ,]', units)[0]}'"
+            )
         return text
 
-    return AfterValidator(check)
+    return BeforeValidator(check)
 
 
 def _schema(pattern: str) -> object:
     return Field(json_schema_extra={"pattern": pattern})
 
 
-LengthText = Annotated[str, _check(LENGTH_PATTERN, "2.5 mm"), _schema(LENGTH_PATTERN)]
+LengthText = Annotated[str, _check(LENGTH_PATTERN, "mm or px"), _schema(LENGTH_PATTERN)]
 """A length: `2.5 mm` or `40 px`."""
 
-AreaText = Annotated[str, _check(AREA_PATTERN, "0.25 mm²"), _schema(AREA_PATTERN)]
+AreaText = Annotated[str, _check(AREA_PATTERN, "mm² or px²"), _schema(AREA_PATTERN)]
 """An area: `0.25 mm²`, `0.25 mm2` or `100 px²`."""
 
-ShareText = Annotated[str, _check(SHARE_PATTERN, "0.25 mm²' or '1 %"), _schema(SHARE_PATTERN)]
+ShareText = Annotated[str, _check(SHARE_PATTERN, "mm², px² or %"), _schema(SHARE_PATTERN)]
 """An area, or a share of the zone: `1 %`."""
 
 

@@ -1,12 +1,16 @@
-"""Writes rules and findings of an inspection plan as sentences."""
+"""Writes plans and their findings as sentences."""
 
 import dataclasses
 import math
 
+import numpy as np
+
 from segdec.config import SizeErrors
 from segdec.plan.findings import Cause, Finding, Judgement
-from segdec.plan.plan_file import Plan, Rule
+from segdec.plan.plan_file import Plan, Rule, Zone
+from segdec.plan.quantities import Scale
 from segdec.plan.severity import Severity
+from segdec.plan.size_intervals import MEASURING_ERROR_PX
 
 CONSEQUENCES: dict[Severity, str] = {
     "accept": "accept",
@@ -16,32 +20,51 @@ CONSEQUENCES: dict[Severity, str] = {
     "stop": "reject and stop the line",
 }
 
-UNEXPLAINED = "score above the threshold without a defect in the mask"
-
+UNEXPLAINED = "defective by its score, but no mask score reaches the threshold"
 WHOLE_PART = "whole part"
+
+SIZES = {"longer_than": "length", "wider_than": "width", "larger_than": "area"}
+TOTALS = {"more_than": "number", "total_larger_than": "total area", "closer_than": "distance"}
 
 
 def plan_text(plan: Plan) -> str:
-    """Returns the zones and rules of a plan, a line each."""
-    photograph = plan.photograph
-    scale = "" if photograph.scale is None else f", {photograph.scale:.4g} mm per px"
-    lines = [f"{plan.name}: photographs of {photograph.width} × {photograph.height} px{scale}"]
+    """Returns the zones and rules of a plan, a line each.
+
+    Raises:
+        ConfigError: If a zone contains no pixel.
+    """
+    photograph, scale = plan.photograph, plan.photograph.scale
+    sides = f"{photograph.width} × {photograph.height}"
+    millimetres = ""
+    if scale is not None:
+        width, height = photograph.width * scale, photograph.height * scale
+        millimetres = f", {width:.3g} × {height:.3g} mm at {scale:.4g} mm per px"
+    lines = [f"{plan.name}: photographs of {sides} px{millimetres}"]
     for name, zone in plan.zones.items():
-        if zone.ignored:
-            lines.append(f"{name}: a defect that is completely inside: accept")
-            continue
-        lines += [f"{name}: {rule_text(rule)}" for rule in zone.rules]
-        named = {rule.defect for rule in zone.rules if rule.is_for_each_defect and not rule.min_score}
-        if None not in named:
-            lines.append(f"{name}: any {'other ' if named else ''}defect: {CONSEQUENCES[zone.otherwise]}")
+        share = np.count_nonzero(plan.draw_zone(name)) / (photograph.width * photograph.height)
+        lines.append(f"{name}: {'ignored, ' if zone.ignored else ''}{100 * share:.3g} % of the photograph")
+        lines += [f"{name}: {text}" for text in _zone_texts(zone)]
     lines += [f"{WHOLE_PART}: {rule_text(rule)}" for rule in plan.part.rules]
     lines.append(f"outside all zones: any defect: {CONSEQUENCES[plan.otherwise.outside_zones]}")
     lines.append(f"{UNEXPLAINED}: {CONSEQUENCES[plan.otherwise.unexplained]}")
     return "\n".join(lines)
 
 
-def rule_text(rule: Rule, severity: Severity | None = None) -> str:
-    """Returns a rule, for example `scratch longer than 2 mm: reject`; `severity` replaces its consequence."""
+def _zone_texts(zone: Zone) -> list[str]:
+    if zone.ignored:
+        return ["a defect that is completely inside and touches no other zone: accept"]
+    for_each = [rule for rule in zone.rules if rule.is_for_each_defect]
+    limited = dict.fromkeys(rule.defect or "any defect" for rule in for_each if rule.condition is not None)
+    named = {rule.defect for rule in for_each if not rule.min_score}
+    texts = [rule_text(rule) for rule in zone.rules]
+    texts += [f"{defect} within all limits: accept" for defect in limited]
+    if None not in named:
+        texts.append(f"any {'other ' if named else ''}defect: {CONSEQUENCES[zone.otherwise]}")
+    return texts
+
+
+def rule_text(rule: Rule) -> str:
+    """Returns a rule, for example `scratch longer than 2 mm: reject`."""
     defect = rule.defect or "any defect"
     if rule.min_score:
         defect += f" with a mask score from {rule.min_score:g}"
@@ -55,22 +78,31 @@ def rule_text(rule: Rule, severity: Severity | None = None) -> str:
         "closer_than": f"two × {defect} closer than {rule.closer_than}",
     }
     counted = "" if rule.counted_from is None else f", each from {rule.counted_from}"
-    return f"{texts[rule.condition]}{counted}: {CONSEQUENCES[severity or rule.then]}"
+    return f"{texts[rule.condition]}{counted}: {CONSEQUENCES[rule.then]}"
 
 
-def size_error_text(errors: SizeErrors | None) -> str:
-    """Returns how exactly a model measures."""
+def size_error_text(plan: Plan, errors: SizeErrors | None) -> str:
+    """Returns from which measured sizes of a model the limits of a plan decide, a line for each rule."""
     if errors is None:
         return (
-            "The sizes that this model measures were not compared with masks: a limit of a size accepts and "
-            "rejects nothing, it only leads to review. Train with photographs whose defects have masks."
+            "The sizes that this model measures were not compared with masks: a limit of a size only leads "
+            "to review. Train with photographs whose defects have masks."
         )
-    named = ("length", errors.length), ("width", errors.width), ("area", errors.area)
-    each = "; ".join(f"{name} {low:.2g} and {high:.2g}" for name, (low, high) in named)
-    return (
-        "The true size of a defect is at least and at most so many times that of its mask and that of the "
-        f"pixels that may belong to it: {each} ({errors.defects} defects compared)."
-    )
+    lines = [f"Sizes of this model were compared with {errors.defects} masks of its training:"]
+    for name, zone in plan.zones.items():
+        for rule in zone.rules:
+            if rule.condition in SIZES:
+                size, (limit, unit) = SIZES[rule.condition], rule.limit
+                low, high = getattr(errors, size)
+                error = MEASURING_ERROR_PX / Scale(plan.photograph.scale).in_px(1.0, unit)
+                within = min(limit / high, limit - error) if size != "area" else limit / high
+                above = max(limit / low, limit + error) if size != "area" else limit / low
+                lines.append(
+                    f"{name}: {rule_text(rule)}; never up to a measured {size} of "
+                    f"{_number_text(max(within, 0.0))} {unit}, always from {_number_text(above)} {unit}, "
+                    "for review between"
+                )
+    return "\n".join(lines)
 
 
 def judgement_sentence(judgement: Judgement, plan: Plan) -> str:
@@ -83,32 +115,33 @@ def judgement_sentence(judgement: Judgement, plan: Plan) -> str:
 def finding_sentence(finding: Finding, plan: Plan) -> str:
     """Returns a finding with its measure.
 
-    For example `rim: scratch longer than 2 mm: reject (2.31 mm, between 2.12 and 2.5)`.
+    For example `rim: length of scratch 2.3 mm (2.1 to 2.5 possible), limit 2 mm: reject`.
     """
-    consequence = CONSEQUENCES[finding.severity]
-    defect = " and ".join(finding.classes) or "defect"
-    if finding.rule is not None:
-        place = plan.part if finding.zone is None else plan.zones[finding.zone]
-        rule = place.rules[finding.rule]
-        return f"{finding.zone or WHOLE_PART}: {rule_text(rule, finding.severity)}{_measure_text(finding)}"
+    place, defect = finding.zone or WHOLE_PART, " and ".join(finding.classes) or "defect"
     causes: dict[Cause, str] = {
-        "otherwise": f"{finding.zone}: {defect}, which no rule allows",
+        "rule": f"{place}: {_measure_text(finding, plan, defect)}",
+        "otherwise": f"{place}: {defect}, which no rule allows",
         "outside_zones": f"outside all zones: {defect}",
         "unexplained": UNEXPLAINED,
-        "too_many_defects": "too many defects to measure",
+        "too_many_defects": "too many or too large defects to measure",
         "unlike_training": "photograph unlike those of the training",
     }
-    return f"{causes[finding.cause]}: {consequence}"
+    uncertain = "" if finding.certain or finding.measured is not None else ", uncertain"
+    return f"{causes[finding.cause]}{uncertain}: {CONSEQUENCES[finding.severity]}"
 
 
-def _measure_text(finding: Finding) -> str:
-    if finding.measured is None:
-        return ""
+def _measure_text(finding: Finding, plan: Plan, defect: str) -> str:
+    rules = (plan.part if finding.zone is None else plan.zones[finding.zone]).rules
+    condition = None if finding.rule is None else rules[finding.rule].condition
+    if finding.measured is None or finding.limit is None or condition is None:
+        return defect
     value, low, high = map(_number_text, dataclasses.astuple(finding.measured))
     unit = f" {finding.unit}" if finding.unit else ""
+    possible = "" if low == high else f" ({low} to {high} possible)"
     if math.isinf(finding.measured.high):
-        return f" ({value}{unit}, at least {low})"
-    return f" ({value}{unit}, between {low} and {high})" if low != high else f" ({value}{unit})"
+        possible = f" (at least {low})"
+    size = (SIZES | TOTALS)[condition]
+    return f"{size} of {defect} {value}{unit}{possible}, limit {_number_text(finding.limit)}{unit}"
 
 
 def _number_text(number: float) -> str:

@@ -1,5 +1,6 @@
 """Zones of an inspection plan: their shapes, drawn as masks."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Self
@@ -178,9 +179,11 @@ class ZoneMap:
                     f"The zones overlap in more than {MAX_OVERLAPS} ways. Expected fewer or simpler zones."
                 )
 
-    def touched(self, part: MaskPart) -> frozenset[int]:
-        """Returns the numbers of the zones that contain any pixel of the part."""
-        zones = 0
-        for number in np.unique(self._numbers[part.window][part.pixels]).tolist():
-            zones |= self._sets[number]
-        return frozenset(zone for zone in range(zones.bit_length()) if zones >> zone & 1)
+    def touched(self, part: MaskPart) -> list[int]:
+        """Returns the numbers of the zones that contain any pixel of the part, those of most pixels first."""
+        found, counts = np.unique(self._numbers[part.window][part.pixels], return_counts=True)
+        pixels: Counter[int] = Counter()
+        for number, count in zip(found.tolist(), counts.tolist(), strict=True):
+            zones = self._sets[number]
+            pixels.update({zone: count for zone in range(zones.bit_length()) if zones >> zone & 1})
+        return [zone for zone, _ in pixels.most_common()]

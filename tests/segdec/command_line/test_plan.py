@@ -63,18 +63,38 @@ def test_check_prints_the_plan_and_draws_its_zones(defective, run):
     code, out, err = run("plan", "check", "plan.toml", "--model", defective)
     assert (code, err) == (0, "")
     assert out.splitlines() == [
-        "part: photographs of 48 × 32 px, 0.1 mm per px",
+        "part: photographs of 48 × 32 px, 4.8 × 3.2 mm at 0.1 mm per px",
+        "left: 50 % of the photograph",
         "left: any defect: accept",
-        "corner: a defect that is completely inside: accept",
+        "corner: ignored, 7.29 % of the photograph",
+        "corner: a defect that is completely inside and touches no other zone: accept",
         "outside all zones: any defect: accept and note",
-        "score above the threshold without a defect in the mask: for review",
-        "The true size of a defect is at least and at most so many times that of its mask and that of the "
-        "pixels that may belong to it: length 1 and 1; width 1 and 1; area 1 and 1 (9 defects compared).",
+        "defective by its score, but no mask score reaches the threshold: for review",
+        "The model finds: defect.",
+        "Sizes of this model were compared with 9 masks of its training:",
     ]
     assert run("plan", "check", "plan.toml", "--photograph", "part.png", "--out", "zones.png")[0] == 0
     drawn = read_image(Path("zones.png")).pixels
     assert drawn.shape == (32, 48, 3)
     assert len({tuple(pixel) for row in drawn for pixel in row if len(set(pixel)) > 1}) >= 1
+
+
+def test_check_says_what_a_model_can_measure(defective, run):
+    Path("plan.toml").write_text(
+        PLAN.replace("then", 'longer_than = "1 mm", then').replace("accept", "reject")
+    )
+    forge(defective, size_errors=ERRORS | {"length": [0.5, 2.5]})
+    _, out, _ = run("plan", "check", "plan.toml", "--model", defective)
+    expected = "never up to a measured length of 0.4 mm, always from 2 mm, for review between"
+    assert out.splitlines()[-1] == f"left: any defect longer than 1 mm: reject; {expected}"
+
+
+def test_a_plan_for_photographs_of_another_size(defective, run):
+    trained = {"heights": [100, 100], "widths": [200, 200], "aspects": [2, 2]}
+    forge(defective, training_photographs=trained)
+    code, _, err = run("plan", "check", "plan.toml", "--model", defective)
+    assert code == 2
+    assert "for photographs of 48 × 32 px, but the model was trained on 200 × 100 to 200 × 100 px" in err
 
 
 def test_check_says_if_sizes_are_unknown(artifact_copy, run):
@@ -132,7 +152,7 @@ def test_a_plan_decides_about_a_photograph(defective, run):
     )
     _, out, err = run("predict", "part.png", "--model", defective, "--plan", "plan.toml")
     assert out.splitlines()[1].split()[1] == "defect"
-    assert "left: any defect longer than 1 mm: reject (" in out
+    assert "left: length of defect " in out and ", limit 1 mm: reject" in out
     assert "changed" not in err
 
 
@@ -171,7 +191,7 @@ def test_scale_prints_a_section_of_a_plan(run):
     Path("oblique.toml").write_text('name = "oblique"\n' + out + zone)
     code, out, _ = run("plan", "check", "oblique.toml")
     assert code == 0
-    assert "photographs of 800 × 600 px, 0.14" in out
+    assert "photographs of 800 × 600 px, 115 × 86" in out
 
 
 @pytest.mark.parametrize(

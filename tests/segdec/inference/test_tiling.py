@@ -116,7 +116,7 @@ def test_overlap_must_be_less_than_a_tile(side: int, overlap_px: int | None, rea
     with pytest.raises(ValidationError) as caught:
         model(96, side, overlap_px)
     text = str(config_error(caught.value, ModelConfig))
-    assert text.startswith(f"ModelConfig: Value error, tiles of 96 × {side} px cannot overlap by {reason}")
+    assert text.startswith(f"ModelConfig: tiles of 96 × {side} px cannot overlap by {reason}")
     assert text.endswith("set larger input.height and input.width or a smaller input.overlap_px")
 
 

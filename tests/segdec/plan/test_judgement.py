@@ -61,11 +61,25 @@ def test_deciding_finding_has_zone_rule_and_measure():
     assert finding.measured.value == pytest.approx(3.0, abs=0.1)
     assert judgement.defects[0].bbox == (10, 10, 30, 2)
     sentence = finding_sentence(finding, plan)
-    assert sentence == "body: scratch longer than 2 mm: reject (3 mm, between 2.9 and 3.1)"
+    assert sentence == "body: length of scratch 3 mm (2.9 to 3.1 possible), limit 2 mm: reject"
 
 
 def test_good_by_the_model_stays_good():
     assert verdict((60, 10, 20, 20), score=0.1) == ("good", "accept")
+
+
+def test_a_rule_is_stricter_than_an_ignored_zone():
+    """An ignored zone over the whole photograph accepts only what touches no zone with rules."""
+    zones = {"body": BODY, "background": rectangle(0, 0, WIDTH, HEIGHT, ignored=True)}
+    assert verdict((60, 10, 20, 20), zones=zones) == ("good", "accept")
+    assert verdict((10, 10, 30, 2), zones=zones) == ("scratch", "reject")
+
+
+def test_a_zone_that_is_cut_out_of_another():
+    text = rectangle(20, 20, 20, 10, ignored=True)
+    zones = {"body": BODY | {"without": ["text"]}, "text": text}
+    assert verdict((24, 22, 10, 5), zones=zones, otherwise={"outside_zones": "stop"}) == ("good", "accept")
+    assert verdict((2, 22, 30, 5), zones=zones) == ("scratch", "reject")
 
 
 def test_in_the_review_range_a_plan_accepts_but_does_not_reject():
@@ -266,7 +280,7 @@ def test_rules_of_the_whole_part():
     )  # one ignored
     judgement = judged(predict(scores_of(*boxes, (10, 30, 8, 2)), model), model, plan)
     assert judgement.label == "scratch"
-    expected = "whole part: more than 2 × any defect, each from 0.5 mm: reject (3)"
+    expected = "whole part: number of defect 3, limit 2: reject"
     assert finding_sentence(judgement.findings[0], plan) == expected
 
 
@@ -334,6 +348,9 @@ def test_a_zone_without_a_pixel_is_rejected():
     zones = {"body": rectangle(10.6, 10.6, 0.2, 0.2)}
     with pytest.raises(ConfigError, match="'body' contains no pixel"):
         PlanJudge(make_plan(zones), make_model())
+    hidden = {"body": BODY | {"without": ["all"]}, "all": rectangle(0, 0, WIDTH, HEIGHT)}
+    with pytest.raises(ConfigError, match="'body' contains no pixel"):
+        PlanJudge(make_plan(hidden), make_model())
 
 
 def test_a_stricter_rule_never_gives_a_milder_verdict():

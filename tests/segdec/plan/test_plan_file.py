@@ -30,18 +30,24 @@ def test_the_example_is_a_plan_and_fits_its_schema():
 def test_plan_as_text():
     text = plan_text(read_plan(EXAMPLE))
     assert text.splitlines() == [
-        "capsule: photographs of 1000 × 1000 px, 0.02 mm per px",
+        "capsule: photographs of 1000 × 1000 px, 20 × 20 mm at 0.02 mm per px",
+        "seam: 1.44 % of the photograph",
         "seam: crack: reject and stop the line",
         "seam: scratch longer than 2 mm: reject",
+        "seam: scratch within all limits: accept",
         "seam: any other defect: reject",
+        "body: 16.8 % of the photograph",
         "body: pore longer than 0.5 mm: reject",
         "body: more than 3 × pore, each from 0.1 mm: reject",
         "body: scratch longer than 4 mm: for review",
         "body: total area of any defect larger than 1.5 mm²: reject",
+        "body: pore within all limits: accept",
+        "body: scratch within all limits: accept",
         "body: any other defect: reject",
-        "border: a defect that is completely inside: accept",
+        "border: ignored, 20 % of the photograph",
+        "border: a defect that is completely inside and touches no other zone: accept",
         "outside all zones: any defect: for review",
-        "score above the threshold without a defect in the mask: reject",
+        "defective by its score, but no mask score reaches the threshold: reject",
     ]
 
 
@@ -64,11 +70,11 @@ def test_the_digest_depends_on_the_content_alone():
         (HEAD + ZONE + "ignored = true\nrules = [{ then = 'stop' }]\n", "an ignored zone with rules"),
         (HEAD + ZONE + "ignored = true\notherwise = 'reject'\n", "an ignored zone with rules"),
         (HEAD + ZONE + "rules = [{ longer_than = '2 mm', then = 'reject' }]\n", "mm_per_px is missing"),
-        (HEAD + ZONE + "rules = [{ longer_than = '2,5 px', then = 'reject' }]\n", "such as '2.5 mm'"),
-        (HEAD + ZONE + "rules = [{ longer_than = '2px', then = 'reject' }]\n", "such as '2.5 mm'"),
+        (HEAD + ZONE + "rules = [{ longer_than = '2,5 px', then = 'reject' }]\n", "in quotes: '2.5 mm'"),
+        (HEAD + ZONE + "rules = [{ longer_than = '2px', then = 'reject' }]\n", "in quotes: '2.5 mm'"),
         (HEAD + ZONE + "rules = [{ longer_than = '0 px', then = 'reject' }]\n", "a number above 0"),
-        (HEAD + ZONE + "rules = [{ longer_than = 2, then = 'reject' }]\n", "valid string"),
-        (HEAD + ZONE + "rules = [{ larger_than = '2 px', then = 'reject' }]\n", "such as '0.25 mm²'"),
+        (HEAD + ZONE + "rules = [{ longer_than = 2, then = 'reject' }]\n", "in quotes: '2.5 mm'"),
+        (HEAD + ZONE + "rules = [{ larger_than = '2 px', then = 'reject' }]\n", "in quotes: '2.5 mm²'"),
         (HEAD + ZONE + "rules = [{ longer_than = '2 px', then = 'rejct' }]\n", "'reject' or 'stop'"),
         (HEAD + ZONE + "rules = [{ longer_than = '2 px' }]\n", "rules.0.then: Field required"),
         (
@@ -102,6 +108,23 @@ def test_the_digest_depends_on_the_content_alone():
             HEAD + ZONE + "rules = [{ longer_than = '2 px', counted_from = '1 px', then = 'stop' }]\n",
             "expected it only",
         ),
+        (HEAD + ZONE + "rules = [{ longer_than = '2 px', then = 'accept' }]\n", "accepts above a limit"),
+        (
+            HEAD + ZONE + "rules = [{ longer_than = '4 px', then = 'review' }, "
+            "{ longer_than = '2 px', then = 'stop' }]\n",
+            "rule 1 of the zone 'body' never decides: above '2 px' another rule already leads to 'stop'",
+        ),
+        (
+            HEAD + ZONE + "rules = [{ longer_than = '0.5 px', then = 'stop' }]\n",
+            "0.5 px; expected 1 px to 117 px",
+        ),
+        (
+            HEAD + ZONE + "rules = [{ longer_than = '200 px', then = 'stop' }]\n",
+            "200 px; expected 1 px to 117 px",
+        ),
+        (HEAD + ZONE + "without = ['nothing']\n", "names 'nothing'; expected another zone"),
+        (HEAD + ZONE + "without = ['body']\n", "names 'body'; expected another zone"),
+        (HEAD + ZONE + "ignored = 'true'\n", "valid boolean"),
         (HEAD + "x = " + "1" * 5000 + "\n" + ZONE, "not valid TOML"),
         (HEAD + "a" + ".a" * 3000 + " = 1\n" + ZONE, "unknown key"),
         (HEAD + '"\\u001b[31m" = 1\n' + ZONE, r"photograph\.\\x1b\[31m: unknown key"),
@@ -130,7 +153,7 @@ def test_a_zone_drawn_as_a_picture(tmp_path):
     (tmp_path / "body.png").write_text("no picture")
     with pytest.raises(ConfigError, match=r"The mask of the zone 'body' cannot be read: .*body"):
         read_plan(tmp_path / "plan.toml")
-    with pytest.raises(ConfigError, match=r"zones\.body\.mask: Value error, not a mask"):
+    with pytest.raises(ConfigError, match=r"zones\.body\.mask: not a mask"):
         parsed(text)
 
 
