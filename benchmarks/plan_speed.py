@@ -17,8 +17,8 @@ from benchmarks.harness import markdown_table
 from benchmarks.measuring import RenderedDefect, bent_scratch, pore, straight_scratch
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, SizeErrors, Thresholds
 from segdec.inference.postprocessing import Prediction, find_regions
+from segdec.plan.inspection_plan import Plan
 from segdec.plan.judgement import PlanJudge
-from segdec.plan.plan_file import Plan
 
 HEIGHT, WIDTH = 512, 1408
 ZONES = (1, 20, 100)

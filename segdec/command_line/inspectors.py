@@ -25,8 +25,8 @@ from segdec.inference.batching import Batcher, PendingPhotograph
 from segdec.inference.pipeline import PipelineStage
 from segdec.mask_decoding import fill_polygons, unpack_mask
 from segdec.plan.findings import Judgement
+from segdec.plan.inspection_plan import Plan
 from segdec.plan.judgement import PlanJudge
-from segdec.plan.plan_file import Plan
 from segdec.predictor import Predictor
 from segdec.runtime.cli import import_tensorflow
 from segdec.runtime.identifiers import REVIEW

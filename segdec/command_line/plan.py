@@ -9,9 +9,10 @@ from segdec.artifact import Manifest, open_artifact
 from segdec.errors import ConfigError
 from segdec.images import read_image, write_png
 from segdec.plan.board import Board, measure_plane
+from segdec.plan.inspection_plan import Plan
 from segdec.plan.judgement import PlanJudge
 from segdec.plan.perspective import Plane
-from segdec.plan.plan_file import Plan, read_plan
+from segdec.plan.plan_file import read_plan
 from segdec.plan.sentences import plan_text, size_error_text
 from segdec.plan.zone_overlay import draw_zones
 from segdec.runtime.cli import Commands

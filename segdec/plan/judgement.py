@@ -13,13 +13,13 @@ from segdec.errors import ConfigError, ImageError
 from segdec.inference.postprocessing import Prediction
 from segdec.plan.defects import FoundDefect, find_defects
 from segdec.plan.findings import Finding, JudgedDefect, Judgement
+from segdec.plan.inspection_plan import Plan
 from segdec.plan.mask_parts import Mask, MaskPart
-from segdec.plan.plan_file import Plan
 from segdec.plan.quantities import Scale
 from segdec.plan.rule_findings import RuleSet
 from segdec.plan.severity import RANKS, worst
 from segdec.plan.size_intervals import MeasuredSizes
-from segdec.plan.zones import ZoneMap
+from segdec.plan.zone_map import ZoneMap
 from segdec.runtime.identifiers import REVIEW
 
 MAX_DEFECTS, MAX_PIXELS = 200, 2**26

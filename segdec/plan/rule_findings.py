@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from segdec.plan.distances import smallest_distance
 from segdec.plan.findings import Finding, JudgedDefect
 from segdec.plan.mask_parts import MaskPart
-from segdec.plan.plan_file import Rule
 from segdec.plan.quantities import Scale, split
+from segdec.plan.rules import Rule
 from segdec.plan.severity import Severity
 from segdec.plan.size_intervals import Measure
 

@@ -7,8 +7,9 @@ import numpy as np
 
 from segdec.config import SizeErrors
 from segdec.plan.findings import Cause, Finding, Judgement
-from segdec.plan.plan_file import Plan, Rule, Zone
+from segdec.plan.inspection_plan import Plan, Zone
 from segdec.plan.quantities import Scale
+from segdec.plan.rules import Rule
 from segdec.plan.severity import Severity
 from segdec.plan.size_intervals import MEASURING_ERROR_PX
 

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segdec.imaging.overlay import Color, draw_outline, to_rgb, write_text
-from segdec.plan.plan_file import Plan
+from segdec.plan.inspection_plan import Plan
 
 RULED: Color = (90, 170, 255)
 IGNORED: Color = (170, 170, 170)

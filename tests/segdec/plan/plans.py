@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, SizeErrors, Thresholds
 from segdec.inference.postprocessing import Prediction, find_regions
-from segdec.plan.plan_file import Plan
+from segdec.plan.inspection_plan import Plan
 
 HEIGHT, WIDTH = 60, 100
 EXACT = SizeErrors(length=(1, 1), width=(1, 1), area=(1, 1), defects=100)

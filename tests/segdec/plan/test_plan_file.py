@@ -7,7 +7,8 @@ import pytest
 
 from segdec.errors import ConfigError
 from segdec.images import write_png
-from segdec.plan.plan_file import MAX_FILE_BYTES, Plan, parse_plan, read_plan
+from segdec.plan.inspection_plan import Plan
+from segdec.plan.plan_file import MAX_FILE_BYTES, parse_plan, read_plan
 from segdec.plan.sentences import plan_text
 from tests.segdec.plan.plans import make_plan, rectangle
 
@@ -88,7 +89,7 @@ def test_the_digest_depends_on_the_content_alone():
         (HEAD + ZONE + "rules = [{ more_than = 2, then = 'stop' }]\n", "more_than without counted_from"),
         (
             HEAD + ZONE + "rules = [{ more_than = 2, counted_from = '1 px', then = 'stop' }]\n",
-            "rule 1 of the zone 'body' limits more_than for defects, but already one of them leads to 'rej",
+            "zones.body: rules.0 limits more_than for defects, but already one of them leads to 'rej",
         ),
         (HEAD.replace("100", "0") + ZONE, "photograph.width: Input should be greater than or equal to 1"),
         (HEAD.replace("100", "65536").replace("60", "65536") + ZONE, "65536 × 65536 px; expected at most"),
@@ -112,7 +113,7 @@ def test_the_digest_depends_on_the_content_alone():
         (
             HEAD + ZONE + "rules = [{ longer_than = '4 px', then = 'review' }, "
             "{ longer_than = '2 px', then = 'stop' }]\n",
-            "rule 1 of the zone 'body' never decides: above '2 px' another rule already leads to 'stop'",
+            "zones.body: rules.0 never decides: above '2 px' another rule already leads to 'stop'",
         ),
         (
             HEAD + ZONE + "rules = [{ longer_than = '0.5 px', then = 'stop' }]\n",
