@@ -516,8 +516,15 @@ def config_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
         elif isinstance(detail["input"], dict | list | tuple):  # the message names what matters
             lines.append(f"{where}: {message}")
         else:
-            lines.append(f"{where}: {message} (got {_SHORT.repr(detail['input']):.200})")
+            lines.append(f"{where}: {message}{_received(detail['input'])}")
     return ConfigError("\n".join(lines))
+
+
+def _received(value: Any) -> str:
+    try:
+        return f" (got {_SHORT.repr(value):.200})"
+    except ValueError:  # a number of more than 4300 digits
+        return ""
 
 
 def nearest_key(name: str, model: type[BaseModel]) -> str:

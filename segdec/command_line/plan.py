@@ -3,12 +3,13 @@
 import argparse
 import json
 import re
+import sys
 from pathlib import Path
 
 from segdec.artifact import Manifest, open_artifact
 from segdec.errors import ConfigError
 from segdec.images import read_image, write_png
-from segdec.plan.board import Board, measure_plane
+from segdec.plan.board import MIN_CORNERS, Board, measure_plane
 from segdec.plan.inspection_plan import Plan
 from segdec.plan.judgement import PlanJudge
 from segdec.plan.perspective import Plane
@@ -17,7 +18,8 @@ from segdec.plan.sentences import plan_text, size_error_text
 from segdec.plan.zone_overlay import draw_zones
 from segdec.runtime.cli import Commands
 
-MIN_SQUARES = 4
+MIN_COVERED = 0.3
+"""Share of the photograph that a board must cover, else there is a warning."""
 
 
 def add_plan(commands: Commands) -> None:
@@ -103,30 +105,36 @@ def run_scale(options: argparse.Namespace) -> int:
     pixels = read_image(options.photograph).pixels
     height, width = pixels.shape[:2]
     measured = measure_plane(*board.find_corners(pixels), width, height)
-    plane = Plane(measured.perspective, width, height)
+    Plane(measured.perspective, width, height)  # raises if the view is too oblique
     matrix = ", ".join(f"{number:.9g}" for number in measured.perspective.matrix)
     print(
         f"[photograph]\nwidth = {width}\nheight = {height}\n"
         f"perspective = {{ matrix = [{matrix}], radial = {measured.perspective.radial:.6g} }}\n"
-        f"# {plane.mm_per_px:.4g} mm per px; error at the corners {measured.error_mm:.2g} mm"
+        f"# error at the corners of the board: {measured.error_mm:.2g} mm"
     )
+    if measured.covered < MIN_COVERED:
+        print(
+            f"warning: the board covers {100 * measured.covered:.0f} % of the photograph; outside, the scale "
+            "is a guess. Use a larger board, or place it where the part is.",
+            file=sys.stderr,
+        )
     return 0
 
 
 def parse_squares(text: str) -> tuple[int, int]:
     """Parses squares in a row and a column such as `9x6`, for `argparse`."""
     match = re.fullmatch("([0-9]{1,2})x([0-9]{1,2})", text)
-    if match is None or not min(int(match[1]), int(match[2])) >= MIN_SQUARES:
+    if match is None or (int(match[1]) - 1) * (int(match[2]) - 1) < MIN_CORNERS:
         raise argparse.ArgumentTypeError(
-            f"{text!r} are not squares. Expected COLUMNSxROWS of at least {MIN_SQUARES} each, for example 9x6"
+            f"{text!r} are not squares. Expected COLUMNSxROWS with {MIN_CORNERS} inner corners or more: 9x6"
         )
     return int(match[1]), int(match[2])
 
 
 def parse_length(text: str) -> float:
     """Parses a length in mm above 0, for `argparse`."""
-    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", text) or not float(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a length. Expected a number above 0, in mm")
+    if not re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,6})?", text) or not float(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a length. Expected a number from 0 to 999, in mm")
     return float(text)
 
 

@@ -11,6 +11,9 @@ from segdec.errors import ConfigError, ImageError
 from segdec.plan.perspective import MAX_RADIAL, Perspective, Points, undistort
 
 MIN_CORNERS = 12
+MAX_MARKER_SHARE = 0.95
+"""Limit on the side of a marker, relative to its square."""
+
 SEARCHES = 4
 """Searches of the lens's distortion; each is ten times as fine as the one before."""
 
@@ -66,9 +69,17 @@ class Board:
         number = getattr(cv2.aruco, str(self.dictionary), None)
         if not str(self.dictionary).startswith("DICT_") or number is None:
             raise ConfigError(f"Unknown dictionary '{self.dictionary}'. Expected one such as DICT_4X4_50.")
-        if not 0 < self.marker_mm < self.square_mm:
-            raise ConfigError(f"Markers of {self.marker_mm:g} mm. Expected less than {self.square_mm:g} mm.")
+        if not 0 < self.marker_mm <= MAX_MARKER_SHARE * self.square_mm:
+            raise ConfigError(
+                f"Markers of {self.marker_mm:g} mm in squares of {self.square_mm:g} mm. Expected smaller "
+                "markers."
+            )
         dictionary = cv2.aruco.getPredefinedDictionary(number)
+        if (available := len(dictionary.bytesList)) < (needed := self.columns * self.rows // 2):
+            raise ConfigError(
+                f"A board of {self.columns} × {self.rows} squares has {needed} markers, but "
+                f"{self.dictionary} has {available}. Expected the dictionary and the squares of the board."
+            )
         board = cv2.aruco.CharucoBoard((self.columns, self.rows), self.square_mm, self.marker_mm, dictionary)
         corners, numbers, _, _ = cv2.aruco.CharucoDetector(board).detectBoard(grey)
         return _as_points(corners), np.asarray(() if numbers is None else numbers, np.int64).ravel()
@@ -80,10 +91,17 @@ def _as_points(corners: Any) -> Points:
 
 @dataclass(frozen=True)
 class MeasuredPlane:
-    """The perspective of a photograph, and the root mean square of its errors at the board's corners, mm."""
+    """The perspective of a photograph.
+
+    Attributes:
+        perspective: Maps the photograph to the plane of the board.
+        error_mm: Root mean square of the errors at the corners of the board, mm.
+        covered: Share of the photograph that the corners cover.
+    """
 
     perspective: Perspective
     error_mm: float
+    covered: float
 
 
 def measure_plane(places: Points, on_board: Points, width: int, height: int) -> MeasuredPlane:
@@ -94,14 +112,24 @@ def measure_plane(places: Points, on_board: Points, width: int, height: int) -> 
         on_board: The same corners in the plane, mm, [N, 2].
         width: Of the photograph, px.
         height: Of the photograph, px.
+
+    Raises:
+        ImageError: With the code `board_not_found`, if the corners are on one line.
     """
 
     def fit(radial: float) -> MeasuredPlane:
         matrix, _ = cv2.findHomography(undistort(places, radial, width, height), on_board)
+        if matrix is None:
+            raise ImageError(
+                "The corners of the board that are visible are on one line. Expected more of the board.",
+                code="board_not_found",
+            )
         perspective = Perspective(matrix=tuple(np.asarray(matrix).ravel().tolist()), radial=radial)
         errors = perspective.to_mm(places, width, height) - on_board
-        return MeasuredPlane(perspective, float(np.sqrt(np.square(errors).sum(axis=1).mean())))
+        return MeasuredPlane(perspective, float(np.sqrt(np.square(errors).sum(axis=1).mean())), covered)
 
+    hull = np.asarray(cv2.convexHull(places.astype(np.float32)), np.float32)
+    covered = cv2.contourArea(hull) / (width * height)
     best, width_of_search = fit(0.0), MAX_RADIAL
     for _ in range(SEARCHES):
         centre = best.perspective.radial

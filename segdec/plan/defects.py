@@ -51,7 +51,7 @@ def find_defects(prediction: Prediction, config: ModelConfig) -> Iterator[FoundD
         certain = extent.pixels & (scores[extent.window] >= limit)
         mask = MaskPart(extent.window, certain if certain.any() else extent.pixels)
         for part in ConnectedParts(mask).largest_first():
-            score_max = float(scores[part.window][part.pixels].max())
+            score_max = max(highest, float(scores[part.window][part.pixels].max()))
             yield FoundDefect(part, possible.around(extent), score_max, _classes(prediction, config, part))
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -13,7 +14,7 @@ from segdec.plan.mask_parts import Mask
 from segdec.plan.plan_photograph import PlanPhotograph
 from segdec.plan.quantities import Scale, split
 from segdec.plan.rules import Name, Rule, Rules
-from segdec.plan.severity import Severity
+from segdec.plan.severity import RANKS, Severity
 from segdec.plan.shapes import Circle, DrawnMask, Polygon, Rectangle, Ring, Shape, bounds, draw
 
 MAX_ZONES = 100
@@ -68,7 +69,7 @@ class Zone(Config):
                     f"{place} never decides: above '{getattr(other, str(rule.condition))}' another rule "
                     f"already leads to '{other.then}'; expected a lower limit or a stricter consequence"
                 )
-        if rule.is_for_each_defect or self.otherwise in ("accept", "note"):
+        if rule.is_for_each_defect or RANKS[self.otherwise] < RANKS[rule.then]:
             return
         allowing = (other for other in self.rules if other.is_for_each_defect)
         if not any(rule.defect is None or other.defect in (None, rule.defect) for other in allowing):
@@ -90,13 +91,15 @@ class OtherDefects(Config):
 
 
 class WholePart(Config):
-    """Rules about the defects of all zones together."""
+    """Rules about all defects together, except ignored ones."""
 
     rules: Rules = ()
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         for number, rule in enumerate(self.rules):
+            if rule.then == "accept":
+                raise ValueError(f"rules.{number} accepts above a limit; expected another consequence")
             if rule.is_for_each_defect or "%" in (rule.total_larger_than or ""):
                 raise ValueError(
                     f"rules.{number} is about single defects or a share of a zone; expected more_than, "
@@ -147,11 +150,19 @@ class Plan(Config):
             for other in zone.without:
                 if other == name or other not in self.zones:
                     raise ValueError(f"without of the zone '{name}' names '{other}'; expected another zone")
-            for number, rule in enumerate(zone.rules):
-                self._check_quantities(f"zones.{name}.rules.{number}", rule)
-        for number, rule in enumerate(self.part.rules):
-            self._check_quantities(f"part.rules.{number}", rule)
+                if other in self.zones and self.zones[other].without:
+                    raise ValueError(
+                        f"the zone '{other}' is cut out of '{name}'; expected it without `without`"
+                    )
+        for place, rule in self.rules():
+            self._check_quantities(place, rule)
         return self
+
+    def rules(self) -> Iterator[tuple[str, Rule]]:
+        """Yields each rule after its place in the file."""
+        for name, zone in self.zones.items():
+            yield from ((f"zones.{name}.rules.{number}", rule) for number, rule in enumerate(zone.rules))
+        yield from ((f"part.rules.{number}", rule) for number, rule in enumerate(self.part.rules))
 
     def _check_quantities(self, place: str, rule: Rule) -> None:
         millimetres = [text for text in rule.quantities if split(text)[1].startswith("mm")]
@@ -160,13 +171,18 @@ class Plan(Config):
                 f"{place} has the limit '{millimetres[0]}', but photograph.mm_per_px is missing; expected "
                 "mm_per_px, known_distance, perspective, or limits in px"
             )
-        diagonal = math.hypot(self.photograph.width, self.photograph.height)
+        width, height = self.photograph.width, self.photograph.height
+        pixel = 1.0 if self.photograph.plane is None else self.photograph.plane.photograph_px
+        largest = {1: pixel * math.hypot(width, height), 2: pixel**2 * width * height}
         for text in rule.quantities:
             number, unit = split(text)
-            if unit in ("mm", "px"):
-                length_px = Scale(self.photograph.scale).in_px(number, unit)
-                if not 1.0 <= length_px <= diagonal:
+            if unit == "%" and number > 100:
+                raise ValueError(f"{place} has the limit '{text}'; expected at most 100 %")
+            if unit != "%":
+                size_px = Scale(self.photograph.scale).in_px(number, unit)
+                dimension = 2 if unit.endswith("²") else 1
+                if not 1.0 <= size_px <= largest[dimension]:
                     raise ValueError(
-                        f"{place} has the limit '{text}', which is {length_px:.3g} px; expected 1 px to "
-                        f"{diagonal:.0f} px, the diagonal of the photograph: check the scale"
+                        f"{place} has the limit '{text}', which is {size_px:.3g} px{'²' * (dimension - 1)}; "
+                        f"expected 1 to {largest[dimension]:.0f}, as in the photograph: check the scale"
                     )

@@ -14,7 +14,7 @@ from segdec.inference.postprocessing import Prediction
 from segdec.plan.defects import FoundDefect, find_defects
 from segdec.plan.findings import Finding, JudgedDefect, Judgement
 from segdec.plan.inspection_plan import Plan
-from segdec.plan.mask_parts import Mask, MaskPart
+from segdec.plan.mask_parts import Mask, MaskPart, connected_parts
 from segdec.plan.quantities import Scale
 from segdec.plan.rule_findings import RuleSet
 from segdec.plan.severity import RANKS, worst
@@ -55,6 +55,7 @@ class PlanJudge:
             if zone.ignored:
                 self._ignored |= plan.draw_zone(name)
         self._plane = plan.photograph.plane
+        self._pixel = 1.0 if self._plane is None else self._plane.photograph_px
         self._names = tuple(name for name, zone in plan.zones.items() if not zone.ignored)
         areas: list[int] = []
         self._map = ZoneMap((self._draw_inspected(name, areas) for name in self._names), *self._size)
@@ -101,15 +102,16 @@ class PlanJudge:
             )
 
     def _draw_inspected(self, name: str, areas: list[int]) -> Mask:
-        """Returns the pixels of a zone, and appends their number to `areas`."""
+        """Returns the pixels of a zone, and appends its area in the plane to `areas`."""
         mask, area = self.plan.draw_zone(name), self._config.input.inspected_area(*self._size)
-        areas.append(int(np.count_nonzero(mask)))
+        areas.append(sum(int(self._flatten(part).pixels.sum()) for part in connected_parts(mask)))
         self._ruled |= mask
         outside = 0 if area is None else int(np.count_nonzero(mask & (area == 0)))
         if outside:
             raise ConfigError(
-                f"{outside} of {areas[-1]} pixels of the zone '{name}' are outside the area that the model "
-                "inspects. Expected a zone inside it: change the zone, or train with another area."
+                f"{outside} of {np.count_nonzero(mask)} pixels of the zone '{name}' are outside the area "
+                "that the model inspects. Expected a zone inside it: change the zone, or train with another "
+                "area."
             )
         return mask
 
@@ -131,7 +133,9 @@ class PlanJudge:
             flat_possible,
             found.classes,
             found.score_max,
-            MeasuredSizes.estimate(flat.sizes, flat_possible.sizes, self._config.size_errors, cut=cut),
+            MeasuredSizes.estimate(
+                flat.sizes, flat_possible.sizes, self._config.size_errors, cut=cut, pixel=self._pixel
+            ),
             tuple(self._names[number] for number in zones),
             tuple(self._names[number] for number in possible_zones if number not in zones),
             outside,
@@ -140,9 +144,9 @@ class PlanJudge:
     def _find(self, prediction: Prediction) -> tuple[list[JudgedDefect], bool]:
         """Returns the largest defects, measured, and whether there are more than can be measured."""
         defects: list[JudgedDefect] = []
-        flattened, pixels = cache(self._flatten), 0
+        flattened, pixels = cache(self._flatten), 0.0
         for found in find_defects(prediction, self._config):
-            pixels += found.part.pixels.size + found.possible.pixels.size
+            pixels += self._pixel**2 * (found.part.pixels.size + found.possible.pixels.size)
             if len(defects) == MAX_DEFECTS or pixels > MAX_PIXELS:
                 return defects, True
             defects.append(self._measure(found, flattened))
@@ -195,16 +199,15 @@ def _precedence(finding: Finding, defects: Sequence[JudgedDefect]) -> tuple[int,
 
 def _check_classes(plan: Plan, config: ModelConfig) -> None:
     known = config.classes[1:]
-    named = [(name, rule.defect) for name, zone in plan.zones.items() for rule in zone.rules if rule.defect]
-    for name, defect in named:
+    named = [(place, rule.defect) for place, rule in plan.rules() if rule.defect is not None]
+    for place, defect in named:
         if defect not in known:
             raise ConfigError(
-                f"A rule of the zone '{name}' names the defect '{defect}'. Expected a class of the model: "
-                f"{', '.join(known)}."
+                f"{place} names the defect '{defect}'. Expected a class of the model: {', '.join(known)}."
             )
     if named and len(known) > 1 and not config.network.mask_classes:
         raise ConfigError(
-            f"A rule of the zone '{named[0][0]}' names the defect '{named[0][1]}', but the mask of the model "
+            f"{named[0][0]} names the defect '{named[0][1]}', but the mask of the model "
             "does not distinguish its classes. Expected a model with a mask for each class "
             "(network.mask_classes), or rules for any defect."
         )

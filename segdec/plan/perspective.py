@@ -9,7 +9,6 @@ from pydantic import Field
 
 from segdec.config import Config
 from segdec.errors import ConfigError
-from segdec.imaging.polygons import fill_polygon, trace_outlines
 from segdec.plan.mask_parts import MaskPart
 
 Points = NDArray[np.float64]
@@ -17,13 +16,15 @@ Points = NDArray[np.float64]
 
 MAX_RADIAL = 0.5
 MAX_SCALE_RATIO = 3.0
-"""Limit on the largest scale in the photograph, divided by the median."""
+"""Limit on the largest scale in the photograph, divided by the smallest."""
 
 SIDE_POINTS = 9
 """Points of a grid along each side of the photograph at which the scale is checked."""
 
-MAX_STEP_PX = 4.0
-"""Longest side of an outline, since straight lines may become bent."""
+BORDER_STEP_PX = 8.0
+"""Distance of the points on the border of a window, since straight lines may become bent."""
+
+NEWTON_STEPS = 6
 
 Coefficient = Annotated[float, Field(ge=-1e6, le=1e6)]
 
@@ -39,10 +40,24 @@ class Perspective(Config):
     radial: Annotated[float, Field(ge=-MAX_RADIAL, le=MAX_RADIAL)] = Field(0.0, description="of the lens")
 
     def to_mm(self, points: Points, width: int, height: int) -> Points:
-        """Returns the places of `points`, px, in the plane, mm."""
-        straight = undistort(points, self.radial, width, height)
-        mapped = np.column_stack([straight, np.ones(len(straight))]) @ np.reshape(self.matrix, (3, 3)).T
-        return np.asarray(mapped[:, :2] / mapped[:, 2:])
+        """Returns the places of `points`, px, in the plane, mm; infinite or not a number at the horizon."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return _map(np.reshape(self.matrix, (3, 3)), undistort(points, self.radial, width, height))
+
+    def to_px(self, places: Points, width: int, height: int) -> Points:
+        """Returns the points of the photograph, px, of `places` in the plane, mm."""
+        straight = _map(np.linalg.inv(np.reshape(self.matrix, (3, 3))), places)
+        radius = np.linalg.norm(straight, axis=1, keepdims=True)
+        bent = radius.copy()
+        for _ in range(NEWTON_STEPS):  # solves bent · (1 + radial · bent²) = radius
+            bent -= (bent * (1 + self.radial * bent**2) - radius) / (1 + 3 * self.radial * bent**2)
+        from_centre = straight * np.divide(bent, radius, out=np.ones_like(radius), where=radius > 0)
+        return np.asarray(from_centre * (math.hypot(width, height) / 2) + (width / 2, height / 2))
+
+
+def _map(matrix: NDArray[np.float64], points: Points) -> Points:
+    mapped = np.column_stack([points, np.ones(len(points))]) @ matrix.T
+    return np.asarray(mapped[:, :2] / mapped[:, 2:])
 
 
 def undistort(points: Points, radial: float, width: int, height: int) -> Points:
@@ -52,7 +67,7 @@ def undistort(points: Points, radial: float, width: int, height: int) -> Points:
 
 
 class Plane:
-    """The plane of the part, in pixels of equal size.
+    """The plane of the part, in pixels of equal size; its rows are those of the photograph's centre.
 
     Args:
         perspective: Maps the photograph to the plane.
@@ -60,7 +75,9 @@ class Plane:
         height: Of the photograph, px.
 
     Attributes:
-        mm_per_px: Side of a pixel of the plane, mm: the mean of the photograph.
+        mm_per_px: Side of a pixel of the plane, mm: so small that each pixel of the photograph contains the
+            centre of one.
+        photograph_px: Side of the largest pixel of the photograph, in pixels of the plane.
 
     Raises:
         ConfigError: If the scale is very different in parts of the photograph.
@@ -69,45 +86,68 @@ class Plane:
     def __init__(self, perspective: Perspective, width: int, height: int) -> None:
         self._perspective, self._size = perspective, (width, height)
         x, y = np.meshgrid(np.linspace(0, width, SIDE_POINTS), np.linspace(0, height, SIDE_POINTS))
-        with np.errstate(all="ignore"):
-            mm = perspective.to_mm(np.column_stack([x.ravel(), y.ravel()]), width, height)
-        grid = mm.reshape(SIDE_POINTS, SIDE_POINTS, 2)
-        down, right = np.diff(grid, axis=0)[:, :-1], np.diff(grid, axis=1)[:-1]
-        areas = right[..., 0] * down[..., 1] - right[..., 1] * down[..., 0]  # mm², of one orientation
-        mean = float(np.abs(areas).mean())
-        if not ((areas > 0).all() or (areas < 0).all()):
+        grid = np.column_stack([x.ravel(), y.ravel()])
+        right, down = (
+            perspective.to_mm(grid + step, width, height) - perspective.to_mm(grid - step, width, height)
+            for step in np.array([(0.5, 0.0), (0.0, 0.5)])
+        )
+        areas = right[:, 0] * down[:, 1] - right[:, 1] * down[:, 0]  # mm² of a pixel
+        same_side = (areas > 0).all() or (areas < 0).all()
+        if not (np.isfinite(areas).all() and same_side and self._is_before(grid)):
             raise ConfigError("The perspective folds the photograph. Measure it again on a board.")
-        ratio = math.sqrt(float(np.abs(areas).max() / np.median(np.abs(areas))))
-        if ratio > MAX_SCALE_RATIO:
+        sides = np.linalg.svd(np.stack([right, down], axis=1), compute_uv=False)
+        smallest, largest = float(sides.min()), float(sides.max())
+        if largest > MAX_SCALE_RATIO * smallest:
             raise ConfigError(
-                f"A part of the photograph has {ratio:.1f} times the usual scale. Expected at most "
-                f"{MAX_SCALE_RATIO:g} times: place the camera above the part."
+                f"The scale in the photograph differs by a factor of {largest / smallest:.1f}. Expected at "
+                f"most {MAX_SCALE_RATIO:g}: place the camera above the part."
             )
-        self.mm_per_px = math.sqrt(mean * (SIDE_POINTS - 1) ** 2 / (width * height))
-        self._origin = np.floor(mm.min(axis=0) / self.mm_per_px) - 1
+        self.mm_per_px = smallest / math.sqrt(2)
+        self.photograph_px = largest / self.mm_per_px
+        centre = len(grid) // 2
+        along = right[centre] / np.linalg.norm(right[centre])
+        across = np.array([-along[1], along[0]]) * np.sign(areas[centre])
+        self._axes = np.stack([along, across]) / self.mm_per_px
+
+    def _is_before(self, grid: Points) -> bool:
+        """Returns whether the whole photograph is on one side of the horizon."""
+        straight = undistort(grid, self._perspective.radial, *self._size)
+        matrix = np.reshape(self._perspective.matrix, (3, 3))
+        depths = np.column_stack([straight, np.ones(len(straight))]) @ matrix[2]
+        return bool((depths > 0).all() or (depths < 0).all())
 
     def flatten(self, part: MaskPart) -> MaskPart:
-        """Returns a part of the photograph in the plane."""
-        x, y, _, _ = part.bbox
-        rings = [
-            ring
-            for outer, holes in trace_outlines(part.pixels.view(np.uint8), x, y)
-            for ring in (outer, *holes)
-        ]
-        places = [self._to_plane(ring) for ring in rings]
-        everything = np.concatenate(places)
-        (left, top), (right, bottom) = np.floor(everything.min(axis=0)), np.ceil(everything.max(axis=0))
-        left, top, right, bottom = (int(side) for side in (left, top, right, bottom))
-        pixels = fill_polygon([place - (left, top) for place in places], bottom - top, right - left)
-        if not pixels.any():  # smaller than a pixel
-            pixels = np.ones((1, 1), np.bool_)
-        height, width = pixels.shape
-        return MaskPart(np.s_[top : top + height, left : left + width], pixels)
+        """Returns a part of the photograph in the plane: the pixels whose centre is in one of its pixels.
 
-    def _to_plane(self, ring: tuple[tuple[int, int], ...]) -> Points:
-        corners = np.array(ring, np.float64)
-        ends = np.roll(corners, -1, axis=0)
-        steps = np.ceil(np.linalg.norm(ends - corners, axis=1) / MAX_STEP_PX).astype(int)
-        shares = np.concatenate([np.arange(count) / count for count in steps])[:, None]
-        line = np.repeat(corners, steps, axis=0) * (1 - shares) + np.repeat(ends, steps, axis=0) * shares
-        return np.asarray(self._perspective.to_mm(line, *self._size) / self.mm_per_px - self._origin)
+        Its window may begin at negative rows and columns.
+        """
+        x, y, width, height = part.bbox
+        border = self._to_plane(_border(x, y, width, height))
+        left, top = np.floor(border.min(axis=0)).astype(int).tolist()
+        right, bottom = np.ceil(border.max(axis=0)).astype(int).tolist()
+        x_of, y_of = np.meshgrid(np.arange(left, right) + 0.5, np.arange(top, bottom) + 0.5)
+        mm = np.column_stack([x_of.ravel(), y_of.ravel()]) @ np.linalg.inv(self._axes).T
+        places = np.floor(self._perspective.to_px(mm, *self._size)).astype(np.int64) - (x, y)
+        inside = ((places >= 0) & (places < (width, height))).all(axis=1)
+        pixels = np.zeros(len(places), np.bool_)
+        pixels[inside] = part.pixels[places[inside, 1], places[inside, 0]]
+        flat = pixels.reshape(bottom - top, right - left)
+        rows, columns = np.flatnonzero(flat.any(axis=1)), np.flatnonzero(flat.any(axis=0))
+        smallest = flat[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        top, left = top + int(rows[0]), left + int(columns[0])
+        return MaskPart(np.s_[top : top + smallest.shape[0], left : left + smallest.shape[1]], smallest)
+
+    def _to_plane(self, points: Points) -> Points:
+        return np.asarray(self._perspective.to_mm(points, *self._size) @ self._axes.T)
+
+
+def _border(x: int, y: int, width: int, height: int) -> Points:
+    """Returns points on the border of a window, px."""
+    across = np.linspace(x, x + width, 2 + math.ceil(width / BORDER_STEP_PX))
+    down = np.linspace(y, y + height, 2 + math.ceil(height / BORDER_STEP_PX))
+    return np.concatenate(
+        [
+            *(np.column_stack([across, np.full(len(across), side)]) for side in (y, y + height)),
+            *(np.column_stack([np.full(len(down), side), down]) for side in (x, x + width)),
+        ]
+    )

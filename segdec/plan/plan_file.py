@@ -10,9 +10,13 @@ from pydantic import ValidationError
 from segdec.config import config_error
 from segdec.errors import ConfigError, ImageError
 from segdec.images import encode_png, read_mask
+from segdec.imaging.inspected_area import MAX_BASE64_CHARACTERS
 from segdec.plan.inspection_plan import Plan
 
 MAX_FILE_BYTES = 2**20
+
+GREY_LEVEL = 127
+"""Levels of a mask up to which a pixel is outside: compression and smoothing make grey ones."""
 
 
 def read_plan(path: Path) -> Plan:
@@ -57,6 +61,11 @@ def _read_masks(values: dict[str, Any], folder: Path) -> None:
         if isinstance(zone, dict) and isinstance(zone.get("mask"), str):
             path = folder / zone["mask"]
             try:
-                zone["mask"] = base64.b64encode(encode_png(read_mask(path))).decode("ascii")
+                drawn = encode_png(read_mask(path, threshold=GREY_LEVEL))
+                zone["mask"] = base64.b64encode(drawn).decode("ascii")
             except (OSError, ValueError, ImageError) as error:
                 raise ConfigError(f"The mask of the zone '{name}' cannot be read: {error}") from error
+            if len(zone["mask"]) > MAX_BASE64_CHARACTERS:
+                raise ConfigError(
+                    f"The mask of the zone '{name}' has too many details. Expected simple shapes."
+                )

@@ -65,6 +65,9 @@ class PlanPhotograph(Config):
         if self.height * self.width > MAX_PIXEL_LIMIT:
             raise ValueError(f"{self.width} × {self.height} px; expected at most {MAX_PIXEL_LIMIT} pixels")
         given = [name for name in SCALES if getattr(self, name) is not None]
+        for x, y in () if self.known_distance is None else self.known_distance.points:
+            if x > self.width or y > self.height:
+                raise ValueError(f"the point ({x:g}, {y:g}) of known_distance; expected it in the photograph")
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)}; expected one of them")
         return self

@@ -1,5 +1,6 @@
 """Applies the rules of a zone, or of the whole part, to measured defects."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -48,14 +49,14 @@ class RuleSet:
                 (defect, touches is True) for defect, touches in inside.values() if is_about(rule, defect)
             ]
             if rule.condition == "closer_than":
-                yield from self._about_distance(number, [defect for defect, _ in about])
+                yield from self._about_distance(number, about)
             elif not rule.is_for_each_defect:
                 yield from self._about_all(number, about)
 
     def _touches(self, defect: JudgedDefect) -> bool | None:
         """Returns whether the zone contains any pixel of a defect; None: it may."""
         if self.zone is None:
-            return not defect.is_ignored
+            return bool(defect.zones) or defect.outside or (False if defect.is_ignored else None)
         return None if self.zone in defect.possible_zones else self.zone in defect.zones
 
     def _about_one(self, place: int, defect: JudgedDefect, touches: bool) -> Iterator[Finding]:
@@ -99,32 +100,32 @@ class RuleSet:
             )
         yield from self._compare(number, measured, True, None, named_classes(rule))
 
-    def _about_distance(self, number: int, about: Sequence[JudgedDefect]) -> Iterator[Finding]:
+    def _about_distance(self, number: int, about: Sequence[tuple[JudgedDefect, bool]]) -> Iterator[Finding]:
         """Yields a finding if two defects may be closer than a limit."""
-        rule = self.rules[number]
+        rule, from_px = self.rules[number], 0.0
         if rule.counted_from is not None:
             from_px = self.scale.in_px(*split(rule.counted_from))
-            about = [defect for defect in about if defect.sizes.length.high >= from_px]
-        value = smallest_distance([defect.part for defect in about])
+        defects = [defect for defect, _ in about if defect.sizes.length.high >= from_px]
+        certain = [
+            defect
+            for defect, touches in about
+            if touches and has_no_other_class(rule, defect) and defect.sizes.length.low >= from_px
+        ]
+        value = smallest_distance([defect.part for defect in defects])
         if value is None:
             return
-        low = smallest_distance([defect.possible for defect in about]) or 0.0
+        lowest = smallest_distance([defect.possible for defect in defects]) or 0.0
+        highest = smallest_distance([defect.part for defect in certain])
+        unknown = any(math.isinf(defect.sizes.length.high) for defect in defects)
+        low = 0.0 if unknown else max(lowest - DISTANCE_ERROR_PX, 0.0)
+        high = math.inf if unknown or highest is None else highest + DISTANCE_ERROR_PX
         limit, unit = rule.limit
-        px = self.scale.in_px(1.0, unit)
-        measured = Measure(value, low, value + DISTANCE_ERROR_PX).divided(px)
+        measured = Measure(value, low, high).divided(self.scale.in_px(1.0, unit))
         if measured.low < limit:
-            certain = measured.high < limit
+            certainly = measured.high < limit
+            classes = named_classes(rule)
             yield Finding(
-                rule.then,
-                "rule",
-                certain,
-                self.zone,
-                number,
-                None,
-                named_classes(rule),
-                measured,
-                limit,
-                unit,
+                rule.then, "rule", certainly, self.zone, number, None, classes, measured, limit, unit
             )
 
     def _compare(

@@ -36,8 +36,8 @@ def plan_text(plan: Plan) -> str:
     """
     photograph, scale = plan.photograph, plan.photograph.scale
     sides = f"{photograph.width} × {photograph.height}"
-    millimetres = ""
-    if scale is not None:
+    millimetres = "" if photograph.perspective is None else ", in perspective"
+    if scale is not None and photograph.perspective is None:
         width, height = photograph.width * scale, photograph.height * scale
         millimetres = f", {width:.3g} × {height:.3g} mm at {scale:.4g} mm per px"
     lines = [f"{plan.name}: photographs of {sides} px{millimetres}"]
@@ -55,8 +55,11 @@ def _zone_texts(zone: Zone) -> list[str]:
     if zone.ignored:
         return ["a defect that is completely inside and touches no other zone: accept"]
     for_each = [rule for rule in zone.rules if rule.is_for_each_defect]
-    limited = dict.fromkeys(rule.defect or "any defect" for rule in for_each if rule.condition is not None)
-    named = {rule.defect for rule in for_each if not rule.min_score}
+    without_score = [rule for rule in for_each if not rule.min_score]
+    limited = dict.fromkeys(
+        rule.defect or "any defect" for rule in without_score if rule.condition is not None
+    )
+    named = {rule.defect for rule in without_score}
     texts = [rule_text(rule) for rule in zone.rules]
     texts += [f"{defect} within all limits: accept" for defect in limited]
     if None not in named:
@@ -99,9 +102,8 @@ def size_error_text(plan: Plan, errors: SizeErrors | None) -> str:
                 within = min(limit / high, limit - error) if size != "area" else limit / high
                 above = max(limit / low, limit + error) if size != "area" else limit / low
                 lines.append(
-                    f"{name}: {rule_text(rule)}; never up to a measured {size} of "
-                    f"{_number_text(max(within, 0.0))} {unit}, always from {_number_text(above)} {unit}, "
-                    "for review between"
+                    f"{name}: {rule_text(rule)}; for review from a measured {size} of about "
+                    f"{_number_text(max(within, 0.0))} {unit}, certain from {_number_text(above)} {unit}"
                 )
     return "\n".join(lines)
 
@@ -141,8 +143,10 @@ def _measure_text(finding: Finding, plan: Plan, defect: str) -> str:
     possible = "" if low == high else f" ({low} to {high} possible)"
     if math.isinf(finding.measured.high):
         possible = f" (at least {low})"
-    size = (SIZES | TOTALS)[condition]
-    return f"{size} of {defect} {value}{unit}{possible}, limit {_number_text(finding.limit)}{unit}"
+    limit = getattr(rules[finding.rule or 0], condition)
+    exceeded = finding.measured.low > finding.limit and condition != "closer_than"
+    place = ", zone or class uncertain" if exceeded and not finding.certain else ""
+    return f"{(SIZES | TOTALS)[condition]} of {defect} {value}{unit}{possible}, limit {limit}{place}"
 
 
 def _number_text(number: float) -> str:

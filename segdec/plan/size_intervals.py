@@ -33,22 +33,24 @@ class MeasuredSizes:
     area: Measure
 
     @classmethod
-    def estimate(cls, sizes: Sizes, possible: Sizes, errors: SizeErrors | None, *, cut: bool) -> Self:
+    def estimate(
+        cls, sizes: Sizes, possible: Sizes, errors: SizeErrors | None, *, cut: bool, pixel: float = 1.0
+    ) -> Self:
         """Returns the sizes of a defect's mask with their intervals.
 
         `possible` are the sizes of all pixels that may belong to the defect, `errors` those of the model;
         None: unknown. Of a defect that is `cut` by the border of photograph or inspected area, only the lower
-        limits are known.
+        limits are known. `pixel` is the side of a pixel of the photograph.
         """
         unknown = 0.0, inf  # factors
         length, width, area = (errors.length, errors.width, errors.area) if errors else (unknown,) * 3
-        of_area = MEASURING_ERROR_PX * (sizes.length + sizes.width)
+        error = MEASURING_ERROR_PX * pixel
         if cut:
             length, width, area = ((low, inf) for low, _ in (length, width, area))
         return cls(
-            _interval(sizes.length, possible.length, length, MEASURING_ERROR_PX),
-            _interval(sizes.width, possible.width, width, MEASURING_ERROR_PX),
-            _interval(sizes.area, possible.area, area, of_area),
+            _interval(sizes.length, possible.length, length, error),
+            _interval(sizes.width, possible.width, width, error),
+            _interval(sizes.area, possible.area, area, error * (sizes.length + sizes.width)),
         )
 
 

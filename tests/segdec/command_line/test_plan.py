@@ -85,7 +85,7 @@ def test_check_says_what_a_model_can_measure(defective, run):
     )
     forge(defective, size_errors=ERRORS | {"length": [0.5, 2.5]})
     _, out, _ = run("plan", "check", "plan.toml", "--model", defective)
-    expected = "never up to a measured length of 0.4 mm, always from 2 mm, for review between"
+    expected = "for review from a measured length of about 0.4 mm, certain from 2 mm"
     assert out.splitlines()[-1] == f"left: any defect longer than 1 mm: reject; {expected}"
 
 
@@ -191,7 +191,7 @@ def test_scale_prints_a_section_of_a_plan(run):
     Path("oblique.toml").write_text('name = "oblique"\n' + out + zone)
     code, out, _ = run("plan", "check", "oblique.toml")
     assert code == 0
-    assert "photographs of 800 × 600 px, 115 × 86" in out
+    assert "photographs of 800 × 600 px, in perspective" in out
 
 
 @pytest.mark.parametrize(
@@ -202,8 +202,8 @@ def test_scale_prints_a_section_of_a_plan(run):
             ["part.png", "--squares", "9x6", "--square-mm", "5", "--charuco", "DICT_4X4_50"],
             "Only one of --charuco",
         ),
-        (["part.png", "--squares", "3x6", "--square-mm", "5"], "at least 4 each"),
-        (["part.png", "--squares", "9x6", "--square-mm", "0"], "Expected a number above 0"),
+        (["part.png", "--squares", "3x6", "--square-mm", "5"], "with 12 inner corners or more"),
+        (["part.png", "--squares", "9x6", "--square-mm", "0"], "Expected a number from 0 to 999"),
     ],
 )
 def test_scale_reports_errors(arguments, message, run):

@@ -88,7 +88,7 @@ def test_the_digest_depends_on_the_content_alone():
         ),
         (HEAD + ZONE + "rules = [{ more_than = 2, then = 'stop' }]\n", "more_than without counted_from"),
         (
-            HEAD + ZONE + "rules = [{ more_than = 2, counted_from = '1 px', then = 'stop' }]\n",
+            HEAD + ZONE + "rules = [{ more_than = 2, counted_from = '1 px', then = 'reject' }]\n",
             "zones.body: rules.0 limits more_than for defects, but already one of them leads to 'rej",
         ),
         (HEAD.replace("100", "0") + ZONE, "photograph.width: Input should be greater than or equal to 1"),
@@ -115,13 +115,23 @@ def test_the_digest_depends_on_the_content_alone():
             "{ longer_than = '2 px', then = 'stop' }]\n",
             "zones.body: rules.0 never decides: above '2 px' another rule already leads to 'stop'",
         ),
+        (HEAD + ZONE + "rules = [{ longer_than = '0.5 px', then = 'stop' }]\n", "0.5 px; expected 1 to 117"),
+        (HEAD + ZONE + "rules = [{ longer_than = '200 px', then = 'stop' }]\n", "200 px; expected 1 to 117"),
+        (HEAD + ZONE + "rules = [{ larger_than = '7000 px²', then = 'stop' }]\n", "px²; expected 1 to 6000"),
+        (HEAD + ZONE + "rules = [{ total_larger_than = '101 %', then = 'stop' }]\n", "at most 100 %"),
+        (HEAD + "known_distance = { points = [[0, 0], [101, 0]], mm = 5 }\n" + ZONE, "expected it in"),
         (
-            HEAD + ZONE + "rules = [{ longer_than = '0.5 px', then = 'stop' }]\n",
-            "0.5 px; expected 1 px to 117 px",
+            HEAD + "[part]\nrules = [{ closer_than = '2 px', then = 'accept' }]\n" + ZONE,
+            "accepts above a limit",
         ),
         (
-            HEAD + ZONE + "rules = [{ longer_than = '200 px', then = 'stop' }]\n",
-            "200 px; expected 1 px to 117 px",
+            HEAD + ZONE + "rules = [{ more_than = 0x" + "f" * 9000 + ", then = 'stop' }]\n",
+            "valid integer|10000",
+        ),
+        (
+            HEAD + ZONE + "without = ['b']\n[zones.b]\nwithout = ['body']\n"
+            "circle = { center = [9, 9], radius = 5 }\n",
+            "is cut out of",
         ),
         (HEAD + ZONE + "without = ['nothing']\n", "names 'nothing'; expected another zone"),
         (HEAD + ZONE + "without = ['body']\n", "names 'body'; expected another zone"),
