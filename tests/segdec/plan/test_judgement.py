@@ -344,6 +344,46 @@ def test_plans_that_do_not_fit_the_model(model, message):
         PlanJudge(make_plan({"body": BODY}), model)
 
 
+def test_rules_of_the_part_name_classes_of_the_model():
+    rules = [{"defect": "scrach", "more_than": 0, "counted_from": "0.1 mm", "then": "reject"}]
+    with pytest.raises(ConfigError, match=r"part\.rules\.0 names the defect 'scrach'"):
+        PlanJudge(make_plan({"body": BODY}, part={"rules": rules}), make_model())
+
+
+def test_a_defect_that_may_be_outside_an_ignored_zone_is_uncertain_for_the_part():
+    rules = [{"more_than": 0, "counted_from": "0.1 mm", "then": "reject"}]
+    model, plan = make_model(), make_plan(ZONES, part={"rules": rules})
+    scores = scores_of((84, 30, 10, 9))
+    assert judged(predict(scores, model), model, plan).label == "good"
+    scores[32, 60:84] = 0.1
+    assert judged(predict(scores, model), model, plan).label == "review"
+
+
+@pytest.mark.parametrize("gap", [5, 60])
+def test_distances_with_unknown_errors_lead_to_review(gap):
+    zones = {
+        "all": rectangle(0, 0, 100, 60, rules=[{"closer_than": "2 mm", "then": "reject"}, {"then": "accept"}])
+    }
+    assert (
+        verdict((10, 10, 8, 2), (18 + gap, 10, 8, 2), zones=zones, model=make_model(errors=None))[0]
+        == "review"
+    )
+
+
+def test_a_share_of_a_zone_in_perspective_is_one_of_its_true_area():
+    """The lower part of the photograph shows less: a defect of an eighth of its zone is that everywhere."""
+    half = float(np.hypot(WIDTH, HEIGHT) / 2)
+    perspective = {"matrix": (half, 0, 0, 0, half, 0, 0, 0.25, 1)}
+    for top in (0, 20, 39):
+        share = {"total_larger_than": "10 %", "then": "reject"}
+        zones = {"body": rectangle(10, top, 80, 21, rules=[{"longer_than": "1 px", "then": "note"}, share])}
+        photograph = {"width": WIDTH, "height": HEIGHT, "perspective": perspective}
+        plan = make_plan(zones, photograph=photograph)
+        judgement = judged(predict(scores_of((12, top + 1, 40, 5)), make_model()), plan=plan)
+        [finding] = [one for one in judgement.findings if one.unit == "%"]
+        assert finding.measured.value == pytest.approx(100 * 40 * 5 / (80 * 21), abs=3)
+
+
 def test_a_zone_without_a_pixel_is_rejected():
     zones = {"body": rectangle(10.6, 10.6, 0.2, 0.2)}
     with pytest.raises(ConfigError, match="'body' contains no pixel"):
