@@ -26,6 +26,9 @@ BORDER_STEP_PX = 8.0
 
 NEWTON_STEPS = 6
 
+BLOCK_PIXELS = 2**20
+"""Pixels of the plane that are mapped at once, for less memory."""
+
 Coefficient = Annotated[float, Field(ge=-1e6, le=1e6)]
 
 
@@ -125,17 +128,24 @@ class Plane:
         border = self._to_plane(_border(x, y, width, height))
         left, top = np.floor(border.min(axis=0)).astype(int).tolist()
         right, bottom = np.ceil(border.max(axis=0)).astype(int).tolist()
-        x_of, y_of = np.meshgrid(np.arange(left, right) + 0.5, np.arange(top, bottom) + 0.5)
-        mm = np.column_stack([x_of.ravel(), y_of.ravel()]) @ np.linalg.inv(self._axes).T
-        places = np.floor(self._perspective.to_px(mm, *self._size)).astype(np.int64) - (x, y)
-        inside = ((places >= 0) & (places < (width, height))).all(axis=1)
-        pixels = np.zeros(len(places), np.bool_)
-        pixels[inside] = part.pixels[places[inside, 1], places[inside, 0]]
-        flat = pixels.reshape(bottom - top, right - left)
+        flat = np.zeros((bottom - top, right - left), np.bool_)
+        step = max(BLOCK_PIXELS // (right - left), 1)
+        for first in range(0, bottom - top, step):
+            block = flat[first : first + step]
+            x_of, y_of = np.meshgrid(
+                np.arange(left, right) + 0.5, np.arange(top + first, top + first + len(block)) + 0.5
+            )
+            places = self._to_photograph(np.column_stack([x_of.ravel(), y_of.ravel()]))
+            pixels = np.floor(places).astype(np.int64) - (x, y)
+            inside = ((pixels >= 0) & (pixels < (width, height))).all(axis=1)
+            block.reshape(-1)[inside] = part.pixels[pixels[inside, 1], pixels[inside, 0]]
         rows, columns = np.flatnonzero(flat.any(axis=1)), np.flatnonzero(flat.any(axis=0))
         smallest = flat[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
         top, left = top + int(rows[0]), left + int(columns[0])
         return MaskPart(np.s_[top : top + smallest.shape[0], left : left + smallest.shape[1]], smallest)
+
+    def _to_photograph(self, places: Points) -> Points:
+        return self._perspective.to_px(places @ np.linalg.inv(self._axes).T, *self._size)
 
     def _to_plane(self, points: Points) -> Points:
         return np.asarray(self._perspective.to_mm(points, *self._size) @ self._axes.T)
