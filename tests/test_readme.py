@@ -29,7 +29,7 @@ ELSEWHERE = runpy.run_path(str(ROOT / "docs" / "site_pages.py"))["PAGES"].values
 PAGES = [*(ROOT / name for name in ELSEWHERE), *sorted((ROOT / "docs").glob("*.md"))]
 """Those of the documentation site, the README first."""
 WRAPPED_AT = 120
-SHELLS, NO_SHELLS = {"bash", "sh"}, {"", "python", "json", "yaml", "ini"}
+SHELLS, NO_SHELLS = {"bash", "sh"}, {"", "python", "json", "yaml", "ini", "toml"}
 
 NESTED = {"plan"}
 """Commands that have commands of their own."""

@@ -7,7 +7,8 @@ import pytest
 
 from segdec.config import InputConfig, SizeErrors
 from segdec.errors import ConfigError, ImageError
-from segdec.plan.judgement import MAX_DEFECTS, PlanJudge
+from segdec.plan.defect_measuring import MAX_DEFECTS
+from segdec.plan.judgement import PlanJudge
 from segdec.plan.sentences import finding_sentence
 from tests.segdec.plan.plans import HEIGHT, WIDTH, make_model, make_plan, predict, rectangle, scores_of
 
