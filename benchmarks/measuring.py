@@ -29,7 +29,7 @@ SIZES_PX = (10, 20, 40, 80, 160)
 """Lengths of straight scratches, diameters of pores and rings."""
 WIDTHS_PX = (2, 4, 8)
 BENDS_DEG = (90, 180, 270)
-PLACES = 3
+REPETITIONS = 3
 RING_PX = 3
 """Width of rings."""
 
@@ -52,16 +52,16 @@ def render_defects(seed: int = 0) -> Iterator[RenderedDefect]:
     random = np.random.default_rng(seed)
     for angle in np.deg2rad(ANGLES_DEG):
         for size in SIZES_PX:
-            for _ in range(PLACES):
-                yield pore(*_around(random, angle), size)
-                yield ring(*_around(random, angle), size)
+            for _ in range(REPETITIONS):
+                yield pore(*_coordinates(random, angle), size)
+                yield ring(*_coordinates(random, angle), size)
                 for width in (width for width in WIDTHS_PX if 2 * width <= size):
-                    yield straight_scratch(*_around(random, angle), size, width)
+                    yield straight_scratch(*_coordinates(random, angle), size, width)
                     for bend in BENDS_DEG if size >= 4 * width else ():
-                        yield bent_scratch(*_around(random, angle), size / 2, width, np.deg2rad(bend))
+                        yield bent_scratch(*_coordinates(random, angle), size / 2, width, np.deg2rad(bend))
 
 
-def _around(random: np.random.Generator, angle: float) -> tuple[Coordinates, Coordinates]:
+def _coordinates(random: np.random.Generator, angle: float) -> tuple[Coordinates, Coordinates]:
     """Returns for each pixel's centre its distance from a random place along an angle and across, px."""
     rows, columns = np.mgrid[:SIDE_PX, :SIDE_PX] + 0.5
     x, y = columns - SIDE_PX / 2 - random.uniform(-0.5, 0.5), rows - SIDE_PX / 2 - random.uniform(-0.5, 0.5)

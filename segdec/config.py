@@ -516,11 +516,11 @@ def config_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
         elif isinstance(detail["input"], dict | list | tuple):  # the message names what matters
             lines.append(f"{where}: {message}")
         else:
-            lines.append(f"{where}: {message}{_received(detail['input'])}")
+            lines.append(f"{where}: {message}{_describe_value(detail['input'])}")
     return ConfigError("\n".join(lines))
 
 
-def _received(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     try:
         return f" (got {_SHORT.repr(value):.200})"
     except ValueError:  # a number of more than 4300 digits

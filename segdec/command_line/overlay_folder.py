@@ -10,7 +10,7 @@ from segdec.command_line.score_text import score_text
 from segdec.errors import ConfigError
 from segdec.images import write_png
 from segdec.imaging.overlay import draw_overlay
-from segdec.plan.zone_overlay import draw_zones
+from segdec.plan.zone_overlay import ZoneOverlay
 
 
 class OverlayFolder:
@@ -41,6 +41,7 @@ class OverlayFolder:
                 f"--out {folder} cannot be created: {error.strerror}. Choose another folder."
             ) from error
         self._folder = folder
+        self._zones: ZoneOverlay | None = None  # those of the plan that all files have
         self._stems = dict(zip(images, output_stems(images), strict=True))
 
     def write(self, file: InspectedFile) -> InspectedFile:
@@ -56,7 +57,8 @@ class OverlayFolder:
         score, limits = score_text(file.score, file.threshold, file.review_threshold)
         caption = f"{file.label}  score {score}  threshold {limits}\n{reason_text(file)}".rstrip()
         if file.plan is not None:
-            pixels = draw_zones(pixels, file.plan)
+            self._zones = self._zones or ZoneOverlay(file.plan)
+            pixels = self._zones.draw(pixels)
         overlay = draw_overlay(pixels, mask, area=file.pictures.area, caption=caption)
         stem = self._stems[file.path]
         try:

@@ -15,7 +15,7 @@ from segdec.plan.judgement import PlanJudge
 from segdec.plan.perspective import Plane
 from segdec.plan.plan_file import read_plan
 from segdec.plan.sentences import plan_text, size_error_text
-from segdec.plan.zone_overlay import draw_zones
+from segdec.plan.zone_overlay import ZoneOverlay
 from segdec.runtime.cli import Commands
 
 MIN_COVERED = 0.3
@@ -91,7 +91,7 @@ def _draw_picture(plan: Plan, photograph: Path, out: Path) -> None:
             f"{plan.photograph.height} px, as in the plan."
         )
     try:
-        write_png(out, draw_zones(pixels, plan))
+        write_png(out, ZoneOverlay(plan).draw(pixels))
     except OSError as error:
         raise ConfigError(f"--out {out} cannot be written: {error.strerror}. Choose another file.") from error
 

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.plan.reduction import reduce, reduction_factor
+from segdec.plan.reduction import reduce_mask, reduction_factor
 
 Part = NDArray[np.bool_]
 Place = tuple[int, int]
@@ -30,7 +30,7 @@ def center_line_length(part: Part) -> float:
     """
     factor = reduction_factor(part)
     if factor > 1:
-        return factor * center_line_length(reduce(part, factor))
+        return factor * center_line_length(reduce_mask(part, factor))
     padded = np.pad(part.view(np.uint8), 1)
     radius = cv2.distanceTransform(padded, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)[1:-1, 1:-1]
     radius = np.maximum(radius - 0.5, 0.5)  # to the border, not to the centre of the pixel behind it
@@ -69,11 +69,19 @@ def _closed_length(graph: Graph, window: int) -> float:
 
 def _mean_width(part: Part, graph: Graph) -> float:
     """Returns the mean width of a part along its skeleton, px, from distances on a grid of half pixels."""
-    doubled = cv2.resize(part.view(np.uint8), None, fx=2, fy=2, interpolation=cv2.INTER_NEAREST)
-    distances = cv2.distanceTransform(np.pad(doubled, 1), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
-    highest = np.asarray(cv2.dilate(distances, np.ones((3, 3), np.uint8)))
+    highest = np.asarray(cv2.dilate(half_pixel_distances(part), np.ones((3, 3), np.uint8)))
     rows, columns = np.transpose(list(graph))
     return float(highest[2 * rows + 1, 2 * columns + 1].mean())
+
+
+def half_pixel_distances(part: Part) -> NDArray[np.float32]:
+    """Returns distances to the border of a part [h, w], in half pixels.
+
+    [2h + 2, 2w + 2], with a margin of one.
+    """
+    doubled = cv2.resize(part.view(np.uint8), None, fx=2, fy=2, interpolation=cv2.INTER_NEAREST)
+    distances = cv2.distanceTransform(np.pad(doubled, 1), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+    return np.asarray(distances, np.float32)
 
 
 def _has_hole(part: Part, radius: float) -> bool:

@@ -11,7 +11,7 @@ from segdec.config import ModelConfig
 from segdec.errors import ConfigError
 from segdec.inference.postprocessing import Prediction
 from segdec.plan.defects import FoundDefect, find_defects
-from segdec.plan.findings import JudgedDefect
+from segdec.plan.findings import MeasuredDefect
 from segdec.plan.inspection_plan import Plan
 from segdec.plan.mask_parts import Mask, MaskPart, connected_parts
 from segdec.plan.size_intervals import MeasuredSizes
@@ -24,7 +24,7 @@ One with more is for review: measuring all would take too long.
 """
 
 
-class DefectMeasuring:
+class DefectMeasurer:
     """Measures the defects that one model finds, by the scale and the zones of one plan.
 
     Args:
@@ -53,9 +53,9 @@ class DefectMeasuring:
         self._map = ZoneMap(map(self._draw_inspected, self._names), *self._size)
         self._border = _find_border(config.input.inspected_area(*self._size), *self._size)
 
-    def find(self, prediction: Prediction) -> tuple[list[JudgedDefect], bool]:
+    def measure(self, prediction: Prediction) -> tuple[list[MeasuredDefect], bool]:
         """Returns the largest defects, measured, and whether there are more than can be measured."""
-        defects: list[JudgedDefect] = []
+        defects: list[MeasuredDefect] = []
         flattened, pixels = cache(self._flatten), 0.0
         for found in find_defects(prediction, self._config):
             pixels += self._pixel**2 * (found.part.pixels.size + found.possible.pixels.size)
@@ -64,7 +64,7 @@ class DefectMeasuring:
             defects.append(self._measure(found, flattened))
         return defects, False
 
-    def _measure(self, found: FoundDefect, flattened: Callable[[MaskPart], MaskPart]) -> JudgedDefect:
+    def _measure(self, found: FoundDefect, flattened: Callable[[MaskPart], MaskPart]) -> MeasuredDefect:
         """Measures a defect; `flattened` is `_flatten` with a cache."""
         zones, possible_zones = self._map.touched(found.part), self._map.touched(found.possible)
         outside: bool | None = not zones and not found.part.is_within(self._ignored)
@@ -72,7 +72,7 @@ class DefectMeasuring:
             outside = None
         cut = found.possible.touches(self._border)
         flat, flat_possible = self._flatten(found.part), flattened(found.possible)
-        return JudgedDefect(
+        return MeasuredDefect(
             found.part.bbox,
             flat,
             flat_possible,

@@ -5,14 +5,14 @@ from typing import Literal
 
 from segdec.plan.mask_parts import MaskPart
 from segdec.plan.severity import Severity, limited
-from segdec.plan.size_intervals import Measure, MeasuredSizes
+from segdec.plan.size_intervals import MeasuredSizes, Measurement
 
 Cause = Literal["rule", "otherwise", "outside_zones", "unexplained", "too_many_defects", "unlike_training"]
 """Why there is a finding; all except `rule` have no rule of their own."""
 
 
 @dataclass(frozen=True)
-class JudgedDefect:
+class MeasuredDefect:
     """A measured defect.
 
     Attributes:
@@ -68,7 +68,7 @@ class Finding:
     rule: int | None = None
     defect: int | None = None
     classes: tuple[str, ...] = ()
-    measured: Measure | None = None
+    measured: Measurement | None = None
     limit: float | None = None
     unit: str = ""
 
@@ -92,4 +92,4 @@ class Judgement:
     label: str
     severity: Severity
     findings: tuple[Finding, ...] = ()
-    defects: tuple[JudgedDefect, ...] = ()
+    defects: tuple[MeasuredDefect, ...] = ()

@@ -6,8 +6,8 @@ from dataclasses import replace
 from segdec.config import ModelConfig
 from segdec.errors import ConfigError, ImageError
 from segdec.inference.postprocessing import Prediction
-from segdec.plan.defect_measuring import DefectMeasuring
-from segdec.plan.findings import Finding, JudgedDefect, Judgement
+from segdec.plan.defect_measuring import DefectMeasurer
+from segdec.plan.findings import Finding, Judgement, MeasuredDefect
 from segdec.plan.inspection_plan import Plan
 from segdec.plan.quantities import Scale
 from segdec.plan.rule_findings import RuleSet
@@ -26,17 +26,17 @@ class PlanJudge:
         plan: As given.
 
     Raises:
-        ConfigError: If a rule names a class that the model does not find; as `DefectMeasuring`.
+        ConfigError: If a rule names a class that the model does not find; as `DefectMeasurer`.
     """
 
     def __init__(self, plan: Plan, config: ModelConfig) -> None:
         self.plan = plan
         self._config = config
         _check_classes(plan, config)
-        self._measuring = DefectMeasuring(plan, config)
+        self._measurer = DefectMeasurer(plan, config)
         scale = plan.photograph.scale
         self._rules = [RuleSet(None, plan.part.rules, "accept", Scale(scale))]
-        for name, area in self._measuring.areas.items():
+        for name, area in self._measurer.areas.items():
             zone = plan.zones[name]
             self._rules.append(RuleSet(name, zone.rules, zone.otherwise, Scale(scale, area)))
 
@@ -52,10 +52,10 @@ class PlanJudge:
         self._check_size(prediction)
         if prediction.label == self._config.classes[0] and not unlike:
             return Judgement(prediction.label, "accept")
-        defects, too_many = self._measuring.find(prediction)
+        defects, too_many = self._measurer.measure(prediction)
         findings = [
-            *self._about_photograph(prediction, bool(defects)),
-            *self._about_outside(defects),
+            *self._find_unexplained(prediction, bool(defects)),
+            *self._find_outside(defects),
             *(finding for rules in self._rules for finding in rules.apply(defects)),
         ]
         if too_many:
@@ -76,13 +76,13 @@ class PlanJudge:
                 code="plan_size",
             )
 
-    def _about_photograph(self, prediction: Prediction, has_defects: bool) -> Iterator[Finding]:
+    def _find_unexplained(self, prediction: Prediction, has_defects: bool) -> Iterator[Finding]:
         lowest = prediction.threshold if prediction.review_threshold is None else prediction.review_threshold
         in_mask = has_defects and prediction.mask_threshold >= self._config.thresholds.mask
         if prediction.score >= lowest and not in_mask:
             yield Finding(self.plan.otherwise.unexplained, "unexplained", True)
 
-    def _about_outside(self, defects: Sequence[JudgedDefect]) -> Iterator[Finding]:
+    def _find_outside(self, defects: Sequence[MeasuredDefect]) -> Iterator[Finding]:
         for number, defect in enumerate(defects):
             if defect.outside is not False:
                 then, certain = self.plan.otherwise.outside_zones, defect.outside is True
@@ -90,7 +90,7 @@ class PlanJudge:
 
 
 def _decide(
-    findings: Iterable[Finding], defects: tuple[JudgedDefect, ...], prediction: Prediction
+    findings: Iterable[Finding], defects: tuple[MeasuredDefect, ...], prediction: Prediction
 ) -> Judgement:
     relevant = [finding for finding in findings if finding.severity != "accept"]
     relevant.sort(key=lambda finding: _precedence(finding, defects))
@@ -106,7 +106,7 @@ def _decide(
     return Judgement(label, severity, tuple(relevant), defects)
 
 
-def _precedence(finding: Finding, defects: Sequence[JudgedDefect]) -> tuple[int, bool, int, int]:
+def _precedence(finding: Finding, defects: Sequence[MeasuredDefect]) -> tuple[int, bool, int, int]:
     """Returns a key that sorts findings: the worst, certain ones, large defects, zones with most of them."""
     zones = () if finding.defect is None else (*defects[finding.defect].zones,)
     place = zones.index(finding.zone) if finding.zone in zones else len(zones)

@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.plan.center_line import center_line_length
-from segdec.plan.reduction import reduce, reduction_factor
+from segdec.plan.center_line import center_line_length, half_pixel_distances
+from segdec.plan.reduction import reduce_mask, reduction_factor
 
 Part = NDArray[np.bool_]
 """A connected part [h, w] of a mask, in the smallest window that contains it."""
@@ -87,6 +87,5 @@ def inscribed_radius(part: Part) -> float:
     """Returns the radius of the largest circle inside, px; of large parts less exactly."""
     factor = reduction_factor(part)
     if factor > 1:
-        return factor * inscribed_radius(reduce(part, factor))
-    doubled = cv2.resize(part.view(np.uint8), None, fx=2, fy=2, interpolation=cv2.INTER_NEAREST)
-    return float(cv2.distanceTransform(np.pad(doubled, 1), cv2.DIST_L2, cv2.DIST_MASK_PRECISE).max()) / 2
+        return factor * inscribed_radius(reduce_mask(part, factor))
+    return float(half_pixel_distances(part).max()) / 2

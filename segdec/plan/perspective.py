@@ -45,11 +45,13 @@ class Perspective(Config):
     def to_mm(self, points: Points, width: int, height: int) -> Points:
         """Returns the places of `points`, px, in the plane, mm; infinite or not a number at the horizon."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return _map(np.reshape(self.matrix, (3, 3)), undistort(points, self.radial, width, height))
+            return _apply_homography(
+                np.reshape(self.matrix, (3, 3)), undistort(points, self.radial, width, height)
+            )
 
     def to_px(self, places: Points, width: int, height: int) -> Points:
         """Returns the points of the photograph, px, of `places` in the plane, mm."""
-        straight = _map(np.linalg.inv(np.reshape(self.matrix, (3, 3))), places)
+        straight = _apply_homography(np.linalg.inv(np.reshape(self.matrix, (3, 3))), places)
         radius = np.linalg.norm(straight, axis=1, keepdims=True)
         bent = radius.copy()
         for _ in range(NEWTON_STEPS):  # solves bent · (1 + radial · bent²) = radius
@@ -58,7 +60,7 @@ class Perspective(Config):
         return np.asarray(from_centre * (math.hypot(width, height) / 2) + (width / 2, height / 2))
 
 
-def _map(matrix: NDArray[np.float64], points: Points) -> Points:
+def _apply_homography(matrix: NDArray[np.float64], points: Points) -> Points:
     mapped = np.column_stack([points, np.ones(len(points))]) @ matrix.T
     return np.asarray(mapped[:, :2] / mapped[:, 2:])
 
@@ -96,8 +98,8 @@ class Plane:
         )
         areas = right[:, 0] * down[:, 1] - right[:, 1] * down[:, 0]  # mm² of a pixel
         same_side = (areas > 0).all() or (areas < 0).all()
-        if not (np.isfinite(areas).all() and same_side and self._is_before(grid)):
-            raise ConfigError("The perspective folds the photograph. Measure it again on a board.")
+        if not (np.isfinite(areas).all() and same_side and self._is_on_one_side_of_horizon(grid)):
+            raise ConfigError("The perspective folds the photograph. Measurement it again on a board.")
         sides = np.linalg.svd(np.stack([right, down], axis=1), compute_uv=False)
         smallest, largest = float(sides.min()), float(sides.max())
         if largest > MAX_SCALE_RATIO * smallest:
@@ -112,7 +114,7 @@ class Plane:
         across = np.array([-along[1], along[0]]) * np.sign(areas[centre])
         self._axes = np.stack([along, across]) / self.mm_per_px
 
-    def _is_before(self, grid: Points) -> bool:
+    def _is_on_one_side_of_horizon(self, grid: Points) -> bool:
         """Returns whether the whole photograph is on one side of the horizon."""
         straight = undistort(grid, self._perspective.radial, *self._size)
         matrix = np.reshape(self._perspective.matrix, (3, 3))

@@ -1,6 +1,7 @@
 """The photographs that an inspection plan is made for: their size, and the scale on the part."""
 
 import math
+from functools import cached_property
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
@@ -48,7 +49,7 @@ class PlanPhotograph(Config):
     known_distance: KnownDistance | None = Field(None, description="instead of mm_per_px")
     perspective: Perspective | None = Field(None, description="instead of mm_per_px")
 
-    @property
+    @cached_property
     def plane(self) -> Plane | None:
         """The plane of the part; None: parallel to the photograph."""
         return None if self.perspective is None else Plane(self.perspective, self.width, self.height)

@@ -14,7 +14,7 @@ def reduction_factor(part: NDArray[np.bool_]) -> int:
     return math.ceil(math.sqrt(part.size / MAX_PIXELS)) if part.size > MAX_PIXELS else 1
 
 
-def reduce(part: NDArray[np.bool_], factor: int) -> NDArray[np.bool_]:
+def reduce_mask(part: NDArray[np.bool_], factor: int) -> NDArray[np.bool_]:
     """Returns which squares of `factor` × `factor` px contain a pixel of the part."""
     rows, columns = (-(-side // factor) for side in part.shape)
     padded = np.zeros((rows * factor, columns * factor), np.bool_)

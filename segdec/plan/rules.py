@@ -15,10 +15,13 @@ MAX_RULES = 50
 Name = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(check_identifier)]
 """Name of a plan, a zone or a class of defects."""
 
-OF_ONE_DEFECT = ("longer_than", "wider_than", "larger_than")
-OF_ALL_DEFECTS = ("more_than", "total_larger_than", "closer_than")
-CONDITIONS = (*OF_ONE_DEFECT, *OF_ALL_DEFECTS)
-"""Fields with a limit."""
+SIZE_LIMITS = {"longer_than": "length", "wider_than": "width", "larger_than": "area"}
+"""Fields with a limit of a single defect, each with the size that it limits."""
+
+TOTAL_LIMITS = ("more_than", "total_larger_than", "closer_than")
+"""Fields with a limit of several defects."""
+
+LIMITS = (*SIZE_LIMITS, *TOTAL_LIMITS)
 
 
 class Rule(Config):
@@ -48,7 +51,7 @@ class Rule(Config):
 
     @property
     def _conditions(self) -> list[str]:
-        return [name for name in CONDITIONS if getattr(self, name) is not None]
+        return [name for name in LIMITS if getattr(self, name) is not None]
 
     @property
     def limit(self) -> tuple[float, str]:
@@ -61,7 +64,7 @@ class Rule(Config):
     def overrules(self, other: "Rule") -> bool:
         """Returns whether this rule has a lower limit and no milder consequence than another one."""
         return (
-            self.condition in OF_ONE_DEFECT
+            self.condition in SIZE_LIMITS
             and (self.defect, self.condition, self.min_score)
             == (other.defect, other.condition, other.min_score)
             and self.limit[1] == other.limit[1]
@@ -72,12 +75,12 @@ class Rule(Config):
     @property
     def is_for_each_defect(self) -> bool:
         """Whether the rule is about each single defect, so that it allows a defect within its limit."""
-        return self.condition not in OF_ALL_DEFECTS
+        return self.condition not in TOTAL_LIMITS
 
     @property
     def quantities(self) -> tuple[str, ...]:
         """All lengths and areas."""
-        values = (getattr(self, name) for name in (*CONDITIONS, "counted_from"))
+        values = (getattr(self, name) for name in (*LIMITS, "counted_from"))
         return tuple(value for value in values if isinstance(value, str))
 
     @model_validator(mode="after")

@@ -9,7 +9,7 @@ from segdec.config import SizeErrors
 from segdec.plan.findings import Cause, Finding, Judgement
 from segdec.plan.inspection_plan import Plan, Zone
 from segdec.plan.quantities import Scale
-from segdec.plan.rules import Rule
+from segdec.plan.rules import SIZE_LIMITS, Rule
 from segdec.plan.severity import Severity
 from segdec.plan.size_intervals import MEASURING_ERROR_PX
 
@@ -24,8 +24,13 @@ CONSEQUENCES: dict[Severity, str] = {
 UNEXPLAINED = "defective by its score, but no mask score reaches the threshold"
 WHOLE_PART = "whole part"
 
-SIZES = {"longer_than": "length", "wider_than": "width", "larger_than": "area"}
-TOTALS = {"more_than": "number", "total_larger_than": "total area", "closer_than": "distance"}
+MEASURED = {
+    **SIZE_LIMITS,
+    "more_than": "number",
+    "total_larger_than": "total area",
+    "closer_than": "distance",
+}
+"""What each limit is about."""
 
 
 def plan_text(plan: Plan) -> str:
@@ -95,8 +100,8 @@ def size_error_text(plan: Plan, errors: SizeErrors | None) -> str:
     lines = [f"Sizes of this model were compared with {errors.defects} masks of its training:"]
     for name, zone in plan.zones.items():
         for rule in zone.rules:
-            if rule.condition in SIZES:
-                size, (limit, unit) = SIZES[rule.condition], rule.limit
+            if rule.condition in SIZE_LIMITS:
+                size, (limit, unit) = SIZE_LIMITS[rule.condition], rule.limit
                 low, high = getattr(errors, size)
                 error = MEASURING_ERROR_PX / Scale(plan.photograph.scale).in_px(1.0, unit)
                 within = min(limit / high, limit - error) if size != "area" else limit / high
@@ -146,7 +151,7 @@ def _measure_text(finding: Finding, plan: Plan, defect: str) -> str:
     limit = getattr(rules[finding.rule or 0], condition)
     exceeded = finding.measured.low > finding.limit and condition != "closer_than"
     place = ", zone or class uncertain" if exceeded and not finding.certain else ""
-    return f"{(SIZES | TOTALS)[condition]} of {defect} {value}{unit}{possible}, limit {limit}{place}"
+    return f"{MEASURED[condition]} of {defect} {value}{unit}{possible}, limit {limit}{place}"
 
 
 def _number_text(number: float) -> str:

@@ -12,25 +12,25 @@ MEASURING_ERROR_PX = 1.0
 
 
 @dataclass(frozen=True)
-class Measure:
+class Measurement:
     """A measured number and the interval in which the true one is; infinite if that is unknown."""
 
     value: float
     low: float
     high: float
 
-    def divided(self, divisor: float) -> "Measure":
+    def divided(self, divisor: float) -> "Measurement":
         """Returns the measure in a unit that is `divisor` times as large."""
-        return Measure(self.value / divisor, self.low / divisor, self.high / divisor)
+        return Measurement(self.value / divisor, self.low / divisor, self.high / divisor)
 
 
 @dataclass(frozen=True)
 class MeasuredSizes:
     """Length and width, px, and area, px², of a defect, as in `Sizes`, with their intervals."""
 
-    length: Measure
-    width: Measure
-    area: Measure
+    length: Measurement
+    width: Measurement
+    area: Measurement
 
     @classmethod
     def estimate(
@@ -54,8 +54,8 @@ class MeasuredSizes:
         )
 
 
-def _interval(value: float, possible: float, factors: tuple[float, float], error: float) -> Measure:
+def _interval(value: float, possible: float, factors: tuple[float, float], error: float) -> Measurement:
     """Returns a size with its interval, which is at least ± `error`."""
     low = min(factors[0] * value, value - error)
     high = max(factors[1] * max(possible, value), value + error)
-    return Measure(value, max(low, 0.0), high)
+    return Measurement(value, max(low, 0.0), high)

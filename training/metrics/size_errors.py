@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
 from dataclasses import astuple, dataclass
 
 import cv2
@@ -18,8 +17,8 @@ from segdec.plan.mask_parts import MaskPart, connected_parts
 from segdec.plan.measuring import Sizes
 from segdec.predictor import Predictor
 from training.data.reading_pool import ReadingPool
-from training.metrics.evaluation import Parts, is_known
-from training.metrics.mask_refinement_choice import MAX_PIXELS, choose_masked
+from training.metrics.evaluation import Parts
+from training.metrics.masked_photographs import measure_masked
 
 MIN_DEFECTS = 5
 """With fewer compared defects, errors are unknown."""
@@ -50,26 +49,16 @@ class ComparedSizes:
 def measure_size_errors(
     model: ModelConfig, parts: Parts, read: Callable[[DataSetItem], Sample], pool: ReadingPool
 ) -> ModelConfig:
-    """Returns the model with its `size_errors`, measured on the photographs of `choose_masked`."""
+    """Returns the model with its `size_errors`, measured on the photographs of `measure_masked`."""
 
-    def compare(masked: tuple[Predictor, DataSetItem]) -> tuple[list[ComparedSizes], int]:
-        predictor, item = masked
-        sample = read(item)
-        height, width = sample.image.shape[:2]
-        if not is_known(sample) or sample.mask is None or sample.ignored is not None:
-            return [], height * width
+    def compare(predictor: Predictor, sample: Sample) -> list[ComparedSizes]:
+        if sample.mask is None or sample.ignored is not None:
+            return []
         [prediction] = predictor.with_config(model).predict([sample.image])
-        return compare_sizes(prediction, model, sample.mask > 0), height * width
+        return compare_sizes(prediction, model, sample.mask > 0)
 
-    defects: list[ComparedSizes] = []
-    pixels = 0
-    with closing(pool.map(compare, choose_masked(parts), pool.threads)) as compared:
-        for found, size in compared:
-            defects += found
-            pixels += size
-            if pixels >= MAX_PIXELS:
-                break
-    return model.model_copy(update={"size_errors": summarize(defects)})
+    defects = [defect for found in measure_masked(compare, parts, read, pool) for defect in found]
+    return model.model_copy(update={"size_errors": estimate_size_errors(defects)})
 
 
 def compare_sizes(
@@ -91,14 +80,14 @@ def compare_sizes(
     def number_of(part: MaskPart) -> int:
         return int(numbered[part.window][part.pixels][0])
 
-    true = _largest((number_of(part), part) for part in connected_parts(truth))
+    true = _largest_sizes((number_of(part), part) for part in connected_parts(truth))
     found = [(number_of(defect.part), defect) for defect in defects]
-    measured = _largest((number, defect.part) for number, defect in found if number in true)
-    possible = _largest((number, defect.possible) for number, defect in found if number in true)
+    measured = _largest_sizes((number, defect.part) for number, defect in found if number in true)
+    possible = _largest_sizes((number, defect.possible) for number, defect in found if number in true)
     return [ComparedSizes(true[number], measured[number], possible[number]) for number in measured]
 
 
-def _largest(numbered: Iterable[tuple[int, MaskPart]]) -> dict[int, Sizes]:
+def _largest_sizes(numbered: Iterable[tuple[int, MaskPart]]) -> dict[int, Sizes]:
     """Returns the largest length, width and area of the parts with each number."""
     sizes: dict[int, Sizes] = {}
     for number, part in numbered:
@@ -107,7 +96,7 @@ def _largest(numbered: Iterable[tuple[int, MaskPart]]) -> dict[int, Sizes]:
     return sizes
 
 
-def summarize(defects: Sequence[ComparedSizes]) -> SizeErrors | None:
+def estimate_size_errors(defects: Sequence[ComparedSizes]) -> SizeErrors | None:
     """Returns the limits of the true sizes of a further defect; None with fewer than `MIN_DEFECTS` defects.
 
     They are the prediction limits of a normal distribution of the logarithms of the quotients.

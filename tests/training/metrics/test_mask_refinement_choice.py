@@ -11,7 +11,7 @@ from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
 from segdec.predictor import Predictor
 from training.data.reading_pool import ReadingPool
-from training.metrics import mask_refinement_choice
+from training.metrics import masked_photographs
 from training.metrics.mask_refinement_choice import UNMEASURED_SHARE, choose_mask_refinement
 from training.metrics.validation import Validator
 
@@ -95,7 +95,7 @@ def test_the_mask_threshold_is_chosen_on_the_networks_own_scores():
 
 @pytest.mark.parametrize(("max_pixels", "expected"), [(10**9, 100), (10 * 96 * 128, 10)])
 def test_few_photographs_of_all_parts_are_read(monkeypatch, max_pixels, expected):
-    monkeypatch.setattr(mask_refinement_choice, "MAX_PIXELS", max_pixels)
+    monkeypatch.setattr(masked_photographs, "MAX_PIXELS", max_pixels)
     read = []
     parts = [(Predictor(CellEngine(-5.0), MODEL), items(count=125)) for _ in range(2)]
     choose_mask_refinement(MODEL, parts, lambda item: read.append(item) or read_line(item), ReadingPool(1))

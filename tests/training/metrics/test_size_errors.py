@@ -15,8 +15,8 @@ from training.metrics.size_errors import (
     MIN_DEFECTS,
     ComparedSizes,
     compare_sizes,
+    estimate_size_errors,
     measure_size_errors,
-    summarize,
 )
 
 MODEL = make_model(errors=None)
@@ -48,7 +48,7 @@ def test_limits_hold_for_further_defects():
     above, below = [], []
     for _ in range(500):
         drawn = quotients.rvs(20, random_state=random)
-        errors = summarize([compared(100 * quotient, 100, 100) for quotient in drawn])
+        errors = estimate_size_errors([compared(100 * quotient, 100, 100) for quotient in drawn])
         low, high = errors.length
         above.append(1 - quotients.cdf(high))
         below.append(quotients.cdf(low))
@@ -57,7 +57,7 @@ def test_limits_hold_for_further_defects():
 
 
 def test_equal_quotients_are_the_limits():
-    errors = summarize([compared(30, 20, 40)] * 8)
+    errors = estimate_size_errors([compared(30, 20, 40)] * 8)
     assert errors.length == pytest.approx((1.5, 0.75))
     assert errors.area == pytest.approx((2.25, 0.5625))
     assert errors.defects == 8
@@ -65,8 +65,8 @@ def test_equal_quotients_are_the_limits():
 
 def test_few_defects_have_no_limits():
     pairs = [compared(20, 20, 20)] * MIN_DEFECTS
-    assert summarize(pairs[1:]) is None
-    assert summarize(pairs) is not None
+    assert estimate_size_errors(pairs[1:]) is None
+    assert estimate_size_errors(pairs) is not None
 
 
 class Marker:
