@@ -28,6 +28,7 @@ from api.inspecting.protocol_v2 import v2_routes as v2
 from api.metrics import Metrics
 from api.middleware_stack import add_middleware
 from api.page_routes import add_pages
+from api.plans import plan_routes as plans
 from api.record.recording import explain_missing_group
 from api.service import Service
 from api.settings import Settings
@@ -91,7 +92,7 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     )
     app.state.kept_refusals = RateLimiter(1 / inspect.KEPT_INTERVAL_S, inspect.MAX_KEPT)
     add_error_handlers(app)
-    modules = (predict, inspect, batch, models, model_reports, admin, v2, health, metrics)
+    modules = (predict, inspect, batch, models, model_reports, admin, plans, v2, health, metrics)
     routers = [v2.public_router, *(module.router for module in modules)]
     if settings.record != "off":
         routers += _record_routers()

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from segdec.imaging.integrity import Integrity
+from segdec.plan.severity import Severity
 
 MaskForm = Literal["none", "png", "rle", "polygon", "scores", "classes", "class_rle"]
 """Forms of a mask; the last two only for models with a mask per defect class."""
@@ -58,9 +59,12 @@ class Decision(AnswerPart):
     For a model with a mask per class it is the class of the region with the highest score. With a review
     threshold, the label is `review` for scores from the review threshold up to the threshold. With the
     warning `unlike_training` it is `review` for all scores below the threshold.
+
+    If an inspection plan decides, `label` is its verdict and `model_label` the label described above.
     """
 
     label: str
+    model_label: str | None = Field(None, description="label of the model; null: no inspection plan decided")
     score: float = Field(description="1 − P(good)")
     threshold: float = Field(description="score from which this photograph is defective")
     review_threshold: float | None = Field(None, description="score from which it needs review; null: none")
@@ -123,6 +127,61 @@ class RegionAnswer(AnswerPart):
     holes: list[list[tuple[int, int]]] = Field(default=[], description="contours of its holes, as `polygon`")
 
 
+class PlanSize(AnswerPart):
+    """A measured size or number, and the limits between which the true one is."""
+
+    value: float
+    low: float
+    high: float | None = Field(description="null: unknown")
+    unit: str = Field(description="mm, px, mm², px², or empty for a number of defects")
+
+
+class PlanFinding(AnswerPart):
+    """What the plan says about one defect, or about all in a zone."""
+
+    severity: Severity = Field(description="what follows; of one that is not certain at most `review`")
+    cause: str = Field(
+        description="rule, or why there is a finding without a rule: otherwise, outside_zones, unexplained, "
+        "too_many_defects, unlike_training"
+    )
+    certain: bool = Field(description="whether it holds for all possible sizes and places of the defects")
+    zone: str | None = Field(description="null: the whole part")
+    rule: int | None = Field(description="number of the rule in its zone, from 0; null: none")
+    condition: str | None = Field(description="limit of the rule: longer_than, more_than, …; null: none")
+    defect: int | None = Field(description="number in `defects`, from 0; null: about several defects")
+    classes: list[str] = Field(description="of the rule or the defect; empty: unknown")
+    measured: PlanSize | None
+    limit: float | None = Field(description="in the unit of `measured`")
+    sentence: str
+
+
+class PlanDefect(AnswerPart):
+    """A defect that the plan measured."""
+
+    bbox: tuple[int, int, int, int] = Field(description="x, y, width, height, px")
+    classes: list[str] = Field(description="most frequent first; empty: the model has one mask for all")
+    score_max: float
+    length: PlanSize
+    width: PlanSize
+    area: PlanSize
+    zones: list[str] = Field(description="zones with rules that it touches")
+    outside: bool | None = Field(description="whether it is outside all zones; null: uncertain")
+
+
+class PlanAnswer(AnswerPart):
+    """Why the inspection plan decided as it did."""
+
+    name: str
+    version: int
+    sha256: str = Field(description="of the stored plan")
+    severity: Severity = Field(description="of the worst finding: accept, note, review, reject or stop")
+    sentence: str = Field(description="the finding that decided, with its measure; empty: no defect")
+    findings: list[PlanFinding] = Field(description="the worst first; the first one decided")
+    finding_count: int = Field(description="of all findings; `findings` may have fewer")
+    defects: list[PlanDefect] = Field(description="the largest first; empty if the model found none")
+    defect_count: int = Field(description="of all defects; `defects` may have fewer")
+
+
 class Timing(AnswerPart):
     """Duration of each step, milliseconds."""
 
@@ -148,6 +207,7 @@ class Answer(AnswerPart):
     inspected_area: list[PolygonAnswer] | None = Field(
         None, description="contours of the inspected area, px; null: the whole photograph"
     )
+    plan: PlanAnswer | None = Field(None, description="null: no inspection plan decided")
 
 
 class InspectAnswer(Answer):
@@ -219,6 +279,29 @@ class ConfirmedPhotographs(AnswerPart):
     entries: list[ConfirmationEntry] = Field(description="the oldest first")
 
 
+class ActivePlanAnswer(AnswerPart):
+    """The inspection plan of a station."""
+
+    station: str = Field(description="empty: all stations without a plan of their own")
+    name: str
+    version: int
+    sha256: str = Field(description="of the stored plan")
+
+
+class PlanSummary(AnswerPart):
+    """A stored version of a plan."""
+
+    version: int
+    name: str
+    sha256: str = Field(description="of the stored plan, which never changes")
+    created_at: datetime
+    author: str
+    reason: str
+    stations: list[str] = Field(
+        description="where it is active; an empty name stands for all stations without a plan of their own"
+    )
+
+
 class ModelDetail(ModelIdentity):
     """A served model with its manifest."""
 
@@ -233,6 +316,7 @@ class ModelDetail(ModelIdentity):
     confirmed: ConfirmedPhotographs | None = Field(
         None, description="photographs confirmed as usual; null: none, or the service is older"
     )
+    plans: list[ActivePlanAnswer] = Field([], description="active inspection plans; empty: none")
     max_pixels: int | None = Field(None, description="limit on height × width of a photograph; null: unknown")
     limited_by: str | None = Field(
         None, description="origin of the limit: the setting `max_pixels` or the measured `memory`"

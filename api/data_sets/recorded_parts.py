@@ -20,7 +20,7 @@ from api.record.record_view import record_not_found
 from api.record.search import list_inspections
 from api.record.storage.pictures import PictureStore
 from api.record.tables import inspections
-from api.review.corrected_masks import number_classes
+from api.review.corrected_masks import may_be_tolerated, number_classes
 from segdec.annotation_content import AnnotationContent
 from segdec.config import GOOD
 from segdec.mask_decoding import unpack_mask
@@ -34,7 +34,7 @@ COLUMNS = [
     inspections.c[name]
     for name in (
         *("id", "picture", "part_id", "mask"),
-        *("reviewed_label", "reviewed_at", "reviewer", "reviewed_mask"),
+        *("reviewed_label", "reviewed_at", "reviewer", "reviewed_mask", "label", "model_label"),
     )
 ]
 
@@ -48,9 +48,9 @@ class RecordedPart:
 
     @property
     def label(self) -> str | None:
-        """The label of its review; None without one, and if the reviewer was unsure."""
+        """The label of its review; None without one, and if it is no label of the surface."""
         label: str | None = self.row["reviewed_label"]
-        return None if label == UNSURE else label
+        return None if label == UNSURE or may_be_tolerated(self.row) else label
 
 
 @dataclass(frozen=True)

@@ -34,12 +34,12 @@ def largest_body(settings: ServerSettings) -> int:
 
 
 class JsonBody:
-    """A dependency that reads the JSON body of a request as `model`, at most `limit` bytes; with `any_type`,
-    its Content-Type is not checked.
+    """A dependency that reads the JSON body of a request as `model`, at most `limit` bytes and `max_values`
+    values; with `any_type`, its Content-Type is not checked.
     """
 
-    def __init__(self, model: type[BaseModel], limit: Limit, any_type: bool) -> None:
-        self.model, self._limit, self._any_type = model, limit, any_type
+    def __init__(self, model: type[BaseModel], limit: Limit, any_type: bool, max_values: int) -> None:
+        self.model, self._limit, self._any_type, self._max_values = model, limit, any_type, max_values
 
     async def __call__(self, request: Request, deadline: DeadlineDep) -> BaseModel:
         """Reads the body until the deadline.
@@ -63,15 +63,20 @@ class JsonBody:
         with bodies.reserve() as memory:
             body = await bodies.receive(request, partial(read_body, request, limit), memory, deadline)
             make_error = partial(_bad_json, self.model)
-            return await asyncio.to_thread(parse_json, body, self.model, MAX_JSON_VALUES, make_error)
+            return await asyncio.to_thread(parse_json, body, self.model, self._max_values, make_error)
 
 
-def json_body(model: type[BaseModel], limit: Limit = MAX_JSON_BYTES, any_type: bool = False) -> Any:
+def json_body(
+    model: type[BaseModel],
+    limit: Limit = MAX_JSON_BYTES,
+    any_type: bool = False,
+    max_values: int = MAX_JSON_VALUES,
+) -> Any:
     """Returns the dependency of a route with a JSON body.
 
     Use it as `Annotated[NewUser, json_body(NewUser)]`.
     """
-    return Depends(JsonBody(model, limit, any_type))
+    return Depends(JsonBody(model, limit, any_type, max_values))
 
 
 def document_json_bodies(app: FastAPI) -> None:

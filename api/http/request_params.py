@@ -25,6 +25,13 @@ MAX_METADATA = 4096
 """Longest metadata, characters of its JSON."""
 
 
+_PATTERN = {"pattern": SCHEMA_PATTERN}
+_CHECKED = AfterValidator(check_identifier)
+Name = Annotated[str, Field(max_length=MAX_NAME, json_schema_extra=_PATTERN), _CHECKED]
+"""Name of a station, part, person, version or request."""
+RequiredName = Annotated[str, Field(min_length=1, max_length=MAX_NAME, json_schema_extra=_PATTERN), _CHECKED]
+
+
 class PredictQuery(SentModel):
     """Query of a prediction."""
 
@@ -40,6 +47,8 @@ class PredictQuery(SentModel):
         "finer, see the model's `mask_stride`)",
     )
 
+    station: Name = Field("", description="where the photograph was taken: its inspection plan decides")
+
     @model_validator(mode="before")
     @classmethod
     def _suggest_name(cls, values: Any) -> Any:
@@ -48,13 +57,6 @@ class PredictQuery(SentModel):
                 meant = nearest_name(name, cls.model_fields)
                 raise ValueError(f"unknown parameter '{name}'; did you mean '{meant}'?")
         return values
-
-
-_PATTERN = {"pattern": SCHEMA_PATTERN}
-_CHECKED = AfterValidator(check_identifier)
-Name = Annotated[str, Field(max_length=MAX_NAME, json_schema_extra=_PATTERN), _CHECKED]
-"""Name of a station, part, person, version or request."""
-RequiredName = Annotated[str, Field(min_length=1, max_length=MAX_NAME, json_schema_extra=_PATTERN), _CHECKED]
 
 
 def _parse_json(value: Any) -> Any:

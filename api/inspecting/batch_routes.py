@@ -72,9 +72,11 @@ async def _inspect_item(
 ) -> BatchItem:
     async def inspect() -> Answer:
         with service.inspector.open(model, params.deadline) as inspection:
-            inferred = await inspection.infer(upload)
+            inferred = await inspection.infer(
+                upload, threshold=params.query.threshold, station=params.query.station
+            )
             make = partial(make_answer, params=params)
-            _, answer = await inspection.encode(inferred, make, params.query.threshold)
+            _, answer = await inspection.encode(inferred, make)
         return answer
 
     try:

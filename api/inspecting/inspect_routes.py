@@ -99,7 +99,8 @@ async def _inspect(
         encode = partial(_encode, asked=asked, subject=subject, picture=upload.data)
         with shadowing.open_shadow(asked.model, asked.params.query.threshold) as shadow:
             try:
-                inferred = await asked.infer(upload, None if shadow is None else shadow.set_image)
+                on_decoded = None if shadow is None else shadow.set_image
+                inferred = await asked.infer(upload, subject.station, on_decoded)
             except UnlikeTrainingError as error:
                 await _keep_for_review(asked, subject, upload.data, error, shadow)
                 raise
@@ -167,7 +168,11 @@ def _encode(
     answer = make_answer(inspected, params=asked.params)
     file = encode_mask_file(prediction, query.mask, query.space) if asked.wants_file else None
     draw = SamplingPolicy.from_settings(settings).draw(
-        prediction.label, asked.model.config.classes[0], prediction.score, prediction.threshold
+        inspected.label,
+        asked.model.config.classes[0],
+        prediction.score,
+        prediction.threshold,
+        model_label=prediction.label,
     )
     engine = getattr(asked.model.predictor, "engine_name", "")
     comparison = inspected.inferred.facts.comparison
@@ -194,7 +199,7 @@ def _respond(inspected: _Inspected, kept: StoredInspection | None, warning: str 
         members = {name: getattr(answer, name) for name in Answer.model_fields}
         body = InspectAnswer.model_construct(**members, record_id=record_id, repeated=repeated)
         return Response(body.model_dump_json(), media_type="application/json")
-    headers = answer_headers(answer.decision, answer.model, answer.image, answer.warnings)
+    headers = answer_headers(answer.decision, answer.model, answer.image, answer.warnings, answer.plan)
     if record_id is not None:
         headers |= {
             f"{HEADER_PREFIX}Record": str(record_id),

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from api.errors import RequestError
 from api.http.admission import AdmissionLimit
 from api.http.deadlines import deadline_timeout
 from api.inference.inference_thread import InferenceResult, InferenceThread
@@ -22,11 +23,13 @@ from api.inspecting.encoded_photograph import EncodedPhotograph
 from api.inspecting.request_group import RequestGroup
 from api.inspecting.settings import InspectionSettings
 from api.metrics import Metrics
+from api.models.active_plans import OTHER_STATIONS, ActivePlan
 from api.models.registry import ServedModel
 from segdec.artifact import PhotographComparison, compare_photograph, compare_surface
 from segdec.errors import ImageError, SegdecError
 from segdec.images import PIXELS, Photograph
 from segdec.inference.postprocessing import Prediction
+from segdec.plan.findings import Judgement
 from segdec.schemas import ImageFacts, ModelIdentity
 
 T = TypeVar("T")
@@ -80,14 +83,20 @@ class InferredPhotograph:
 
 @dataclass(frozen=True)
 class InspectedPhotograph:
-    """A photograph with its prediction. `encode_started`: start of the step `encode`, in
-    `time.perf_counter`.
+    """A photograph with its prediction, and with the verdict of the inspection plan, if there is one.
+    `encode_started`: start of the step `encode`, in `time.perf_counter`.
     """
 
     model: ModelIdentity
     inferred: InferredPhotograph
     prediction: Prediction
     encode_started: float
+    judged: tuple[ActivePlan, Judgement] | None = None
+
+    @property
+    def label(self) -> str:
+        """The verdict: that of the plan, or of the model."""
+        return self.prediction.label if self.judged is None else self.judged[1].label
 
     @property
     def image(self) -> ImageFacts:
@@ -141,6 +150,8 @@ class Inspection:
         self._admitted = False
         self._cost: PhotographCost | None = None
         self._step: Future[Any] | None = None
+        self._threshold: float | None = None
+        self._plan: ActivePlan | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -153,15 +164,32 @@ class Inspection:
         else:
             step.add_done_callback(partial(self._on_abandoned_step, asyncio.get_running_loop()))
 
-    async def infer(self, source: Source, on_decoded: OnDecoded | None = None) -> InferredPhotograph:
+    async def infer(
+        self,
+        source: Source,
+        on_decoded: OnDecoded | None = None,
+        *,
+        threshold: float | None = None,
+        station: str = OTHER_STATIONS,
+    ) -> InferredPhotograph:
         """Decodes the photograph, calls `on_decoded` with it, and runs the network on it.
 
+        Args:
+            source: The photograph.
+            on_decoded: Takes it in an image thread.
+            threshold: Replaces the model's image threshold, 0…1.
+            station: Where it was taken, which determines the inspection plan.
+
         Raises:
-            RequestError: 413 if it is too large, 503 if the queue or the memory is full, 504 at the deadline.
-            ImageError: If it cannot be decoded.
+            RequestError: 413 if it is too large, 503 if the queue or the memory is full, 504 at the deadline,
+                400 for a threshold if a plan decides.
+            ImageError: If it cannot be decoded, or the plan is for photographs of another size.
             UnlikeTrainingError: If it certainly shows something else than those of the training, and such
                 photographs are rejected.
         """
+        self._threshold, self._plan = threshold, self._model.plan_at(station)
+        if self._plan is not None and threshold is not None:
+            raise _threshold_with_plan(threshold, self._plan)
         async with deadline_timeout(self._deadline):
             self._inspector.queue.__enter__()
             self._admitted = True
@@ -188,27 +216,24 @@ class Inspection:
             raise UnlikeTrainingError(error, image, comparison.distances) from error
 
     async def encode(
-        self,
-        inferred: InferredPhotograph,
-        make_answer: Callable[[InspectedPhotograph], T],
-        threshold: float | None = None,
+        self, inferred: InferredPhotograph, make_answer: Callable[[InspectedPhotograph], T]
     ) -> tuple[InspectedPhotograph, T]:
-        """Interprets the logits, makes the answer, counts it and releases the photograph.
+        """Interprets the logits, applies the inspection plan, makes the answer, counts it and releases the
+        photograph.
 
         Args:
             inferred: What `infer` returned.
             make_answer: Runs in an image thread: it must not use anything that belongs to the event loop.
-            threshold: Replaces the model's image threshold, 0…1.
 
         Raises:
             RequestError: 504 at the deadline.
         """
         async with deadline_timeout(self._deadline):
-            inspected, answer = await self._run("encode", self._encode, inferred, make_answer, threshold)
+            inspected, answer = await self._run("encode", self._encode, inferred, make_answer)
         self._release()
         self._inspector.metrics.observe_answer(
             inspected.model,
-            inspected.prediction.label,
+            inspected.label,
             inspected.prediction.score,
             inspected.prediction.log_odds,
             queue_ms=inferred.queue_ms,
@@ -257,6 +282,8 @@ class Inspection:
     ) -> tuple[PhotographFacts, NDArray[np.uint8]]:
         started = time.perf_counter()
         photograph = self._read(source)
+        if self._plan is not None:
+            self._plan.judge.check_size(*photograph.pixels.shape[:2])
         predictor = self._model.predictor
         prepared = predictor.prepare(photograph.pixels)
         comparison = compare_photograph(predictor.config, photograph, prepared)
@@ -293,27 +320,36 @@ class Inspection:
             self._inspector.release_memory()
 
     def _encode(
-        self,
-        inferred: InferredPhotograph,
-        make_answer: Callable[[InspectedPhotograph], T],
-        threshold: float | None,
+        self, inferred: InferredPhotograph, make_answer: Callable[[InspectedPhotograph], T]
     ) -> tuple[InspectedPhotograph, T]:
         started = time.perf_counter()
         result, image = inferred.result, inferred.facts.image
+        unlike = inferred.facts.comparison.reason is not None
         prediction = self._model.predictor.interpret(
-            result.logits,
-            result.row,
-            (image.height, image.width),
-            unlike=inferred.facts.comparison.reason is not None,
-            threshold=threshold,
+            result.logits, result.row, (image.height, image.width), unlike=unlike, threshold=self._threshold
         )
-        inspected = InspectedPhotograph(self._model.identity, inferred, prediction, started)
+        plan, judged = self._plan, None
+        if plan is not None:
+            judged = plan, plan.judge.judge(prediction, unlike=unlike)
+        inspected = InspectedPhotograph(self._model.identity, inferred, prediction, started, judged)
         return inspected, make_answer(inspected)
 
 
 def _run_watched(watchdog: Watchdog, step: Step, function: Callable[..., T], *arguments: Any) -> T:
     with watchdog.watch(step):
         return function(*arguments)
+
+
+def _threshold_with_plan(threshold: float, plan: ActivePlan) -> RequestError:
+    return RequestError(
+        400,
+        "threshold_with_plan",
+        "The request has threshold={threshold}, but the inspection plan {plan} ({name}) decides. Send no "
+        "threshold, or change the plan.",
+        threshold=threshold,
+        plan=plan.number,
+        name=plan.plan.name,
+    )
 
 
 def _ms_since(moment: float) -> float:

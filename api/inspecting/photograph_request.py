@@ -76,22 +76,27 @@ class PhotographRequest(Generic[QueryModel]):
         receive = self.service.bodies.receive
         return await receive(self.request, reading, self._body_bytes, self.params.deadline)
 
-    async def infer(self, upload: Upload, on_decoded: OnDecoded | None = None) -> InferredPhotograph:
+    async def infer(
+        self, upload: Upload, station: str, on_decoded: OnDecoded | None = None
+    ) -> InferredPhotograph:
         """Decodes the photograph and runs the network until the client disconnects; see `Inspection`."""
-        return await cancel_on_disconnect(self.request, self._inspection.infer(upload, on_decoded))
+        threshold = self.params.query.threshold
+        work = self._inspection.infer(upload, on_decoded, threshold=threshold, station=station)
+        return await cancel_on_disconnect(self.request, work)
 
     async def encode(
         self, inferred: InferredPhotograph, make_answer: Callable[[InspectedPhotograph], T]
     ) -> T:
         """Makes the answer in an image thread and adds the decision to the log; as `Inspection.encode`."""
-        work = self._inspection.encode(inferred, make_answer, self.params.query.threshold)
+        work = self._inspection.encode(inferred, make_answer)
         inspected, answer = await cancel_on_disconnect(self.request, work)
         add_log_fields(
             self.request,
             model=inspected.model.name,
             version=inspected.model.version,
-            label=inspected.prediction.label,
+            label=inspected.label,
             score=round(inspected.prediction.score, 6),
+            **({} if inspected.judged is None else {"plan": inspected.judged[0].number}),
         )
         return answer
 

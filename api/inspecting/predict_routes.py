@@ -85,5 +85,5 @@ async def _respond(
     make_response = make_mask_response if asked.wants_file else make_json_response
     with asked:
         upload = await asked.read_body()
-        inferred = await asked.infer(upload)
+        inferred = await asked.infer(upload, params.query.station)
         return await asked.encode(inferred, partial(make_response, params=params))

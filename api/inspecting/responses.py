@@ -9,9 +9,12 @@ from starlette.responses import Response
 from api.http.mask_encoding import encode_mask, encode_mask_file, outline_parts
 from api.http.request_params import QueryModel, RequestParams
 from api.inspecting.inspector import InspectedPhotograph
-from segdec.schemas import Answer, Decision, ImageFacts, ModelIdentity, RegionAnswer, Timing
+from api.inspecting.plan_answer import make_plan_answer
+from segdec.schemas import Answer, Decision, ImageFacts, ModelIdentity, PlanAnswer, RegionAnswer, Timing
 
 HEADER_PREFIX = "X-Segdec-"
+MAX_HEADER_TEXT = 200
+"""Characters of a finding in a header, each up to 12 bytes: proxies limit the size of headers."""
 
 
 def make_answer(inspected: InspectedPhotograph, *, params: RequestParams[QueryModel]) -> Answer:
@@ -38,6 +41,7 @@ def make_answer(inspected: InspectedPhotograph, *, params: RequestParams[QueryMo
         batch_size=inferred.result.batch_size,
         warnings=list(inspected.warnings),
         inspected_area=None if prediction.area is None else outline_parts(prediction.area),
+        plan=describe_judgement(inspected),
     )
 
 
@@ -53,12 +57,22 @@ def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams[
     """
     prediction = inspected.prediction
     content = encode_mask_file(prediction, params.query.mask, params.query.space)
-    headers = answer_headers(make_decision(inspected), inspected.model, inspected.image, inspected.warnings)
+    headers = answer_headers(
+        make_decision(inspected),
+        inspected.model,
+        inspected.image,
+        inspected.warnings,
+        describe_judgement(inspected),
+    )
     return Response(content, headers=headers, media_type="image/png")
 
 
 def answer_headers(
-    decision: Decision, model: ModelIdentity, image: ImageFacts, warnings: Sequence[str]
+    decision: Decision,
+    model: ModelIdentity,
+    image: ImageFacts,
+    warnings: Sequence[str],
+    plan: PlanAnswer | None,
 ) -> dict[str, str]:
     """Returns all values of an answer except the mask, as headers; text is percent-encoded UTF-8."""
     facts = {
@@ -71,13 +85,27 @@ def answer_headers(
         "Integrity": image.integrity,
         "Warnings": quote("; ".join(warnings)),
     }
+    if plan is not None:
+        facts |= {
+            "Model-Label": quote(decision.model_label or ""),
+            "Plan": quote(plan.name),
+            "Plan-Version": str(plan.version),
+            "Severity": plan.severity,
+            "Finding": quote(plan.sentence[:MAX_HEADER_TEXT]),
+        }
     return {HEADER_PREFIX + name: value for name, value in facts.items() if value}
+
+
+def describe_judgement(inspected: InspectedPhotograph) -> PlanAnswer | None:
+    """Describes the verdict of the inspection plan; None without one."""
+    return None if inspected.judged is None else make_plan_answer(*inspected.judged)
 
 
 def make_decision(inspected: InspectedPhotograph) -> Decision:
     prediction = inspected.prediction
     return Decision(
-        label=prediction.label,
+        label=inspected.label,
+        model_label=None if inspected.judged is None else prediction.label,
         score=prediction.score,
         threshold=prediction.threshold,
         review_threshold=prediction.review_threshold,

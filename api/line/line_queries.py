@@ -15,7 +15,10 @@ from segdec.runtime.identifiers import NOT_INSPECTED
 HOUR = timedelta(hours=1)
 MAX_STATIONS = 100
 """Stations in an answer, the most recent first: clients choose the names, so their number is unlimited."""
-COLUMN_NAMES = ("id", "inspected_at", "station", "part_id", "label", "score", "threshold", "model", "version")
+COLUMN_NAMES = (
+    *("id", "inspected_at", "station", "part_id", "label", "score", "threshold", "model", "version"),
+    *("plan", "plan_version", "plan_severity", "plan_finding"),
+)
 COLUMNS = tuple(inspections.c[name] for name in COLUMN_NAMES)
 is_inspected, has_inspections = inspections.c.label != NOT_INSPECTED, hours.c.count > 0
 """Conditions that exclude photographs without a verdict, which are kept for review."""

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, RowMapping, Select, func, select
 
@@ -120,7 +120,7 @@ def _recent(station: str, rows: Sequence[RowMapping]) -> RecentPhotographs:
 
 
 def _is_unlike(row: RowMapping) -> bool:
-    return row["unlike"] is not None and row["label"] == REVIEW
+    return row["unlike"] is not None and (row["model_label"] or row["label"]) == REVIEW
 
 
 def _identity(row: RowMapping) -> ModelIdentity:
@@ -136,10 +136,10 @@ def _read_first(connection: Connection, station: str, model: ModelVersion) -> Se
     return connection.execute(first).mappings().all()
 
 
-def _select(station: str) -> Select[tuple[int, str, str, str | None, str, str | None, str | None]]:
+def _select(station: str) -> Select[Any]:
     table = inspections.c
     model = table.model, table.version, table.manifest_sha256
-    return select(table.id, *model, table.label, table.distances, table.unlike).where(
+    return select(table.id, *model, table.label, table.model_label, table.distances, table.unlike).where(
         table.station == station
     )
 

@@ -16,6 +16,7 @@ from api.errors import RequestError
 from api.inference.inference_thread import ImagePredictor, InferenceThread
 from api.inference.memory_budget import MemoryBudget
 from api.inference.network_cost import NetworkCost, measure_cost
+from api.models.active_plans import PlanChange, make_active_plans
 from api.models.aliases import PREVIOUS, AliasChange
 from api.models.confirmations import ConfirmationChange, find_confirmations
 from api.models.file_update import FileUpdate
@@ -30,7 +31,7 @@ from segdec.export.self_test import run_self_test
 from segdec.predictor import Predictor
 from segdec.schemas import ModelIdentity, ReloadAnswer, ReloadTiming
 
-ModelChange = AliasChange | ThresholdChange | ConfirmationChange
+ModelChange = AliasChange | ThresholdChange | ConfirmationChange | PlanChange
 Write = Callable[[FileUpdate], Awaitable[None]]
 """Writes a file beside the versions of a model, or raises a RequestError."""
 Prepare = Callable[[], tuple[StoredModel, FileUpdate]]
@@ -107,8 +108,8 @@ class ModelLoader:
         return answer
 
     async def change(self, name: str, change: ModelChange, write: Write) -> ReloadAnswer:
-        """Changes the aliases of the model `name`, or the thresholds or confirmed photographs of a served
-        version.
+        """Changes the aliases or active plans of the model `name`, or the thresholds or confirmed photographs
+        of a served version.
 
         Versions that get an alias are loaded and tested before `write` writes the file: so the versions on
         disk always work, even if the service is killed in between. Requests that have started keep their
@@ -123,6 +124,8 @@ class ModelLoader:
             stable = self.registry.find(name).identity.version
             if isinstance(change, AliasChange):
                 return self.store.change_aliases(name, stable, change)
+            if isinstance(change, PlanChange):
+                return self.store.change_plans(name, stable, change)
             model = self.registry.find(name, change.version)
             if isinstance(change, ThresholdChange):
                 return self.store.set_thresholds(model.identity, model.own_thresholds, stable, change)
@@ -209,7 +212,8 @@ class ModelLoader:
             aliases = stored.aliases_of(version)
             try:
                 model = await self._load_version(folder, before.get(version), times)
-                served[version] = _with_changes(replace(model, aliases=aliases), stored)
+                changed = _with_changes(replace(model, aliases=aliases), stored)
+                served[version] = await asyncio.to_thread(_with_plans, changed, stored)
             except Exception as error:  # whatever an engine raises
                 if required & set(aliases):
                     raise
@@ -329,3 +333,8 @@ def _with_changes(model: ServedModel, stored: StoredModel) -> ServedModel:
                 what,
             )
     return model.with_changes(thresholds, confirmed)
+
+
+def _with_plans(model: ServedModel, stored: StoredModel) -> ServedModel:
+    """Returns the model with its inspection plans, for its configuration; takes seconds."""
+    return replace(model, plans=make_active_plans(stored.plans, model.identity, model.config))

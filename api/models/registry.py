@@ -10,6 +10,7 @@ from api.errors import RequestError
 from api.inference.inference_thread import ImagePredictor
 from api.inference.memory_budget import LargestPhotograph
 from api.inference.network_cost import NetworkCost
+from api.models.active_plans import ActivePlan, ActivePlans, describe_plans, find_plan
 from api.models.aliases import CANDIDATE
 from api.models.confirmations import Confirmations
 from api.models.thresholds import ThresholdOverride
@@ -44,6 +45,7 @@ class ServedModel:
         own_config: The configuration of the model itself, if it was changed; else None.
         thresholds: Replace those of its manifest; None: they do not.
         confirmed: Widen the limits of its manifest; None: nothing is confirmed.
+        plans: Decide about its predictions.
         folder: That of the artifact; None for a model in memory.
         signed_by: The trusted key that signed it; None if no signature is required.
     """
@@ -56,6 +58,7 @@ class ServedModel:
     own_config: ModelConfig | None = None
     thresholds: ThresholdOverride | None = None
     confirmed: Confirmations | None = None
+    plans: ActivePlans = field(default_factory=dict, repr=False)
     folder: Path | None = None
     signed_by: str | None = None
 
@@ -68,6 +71,10 @@ class ServedModel:
     def own_thresholds(self) -> Thresholds:
         """The thresholds of the model itself."""
         return (self.own_config or self.config).thresholds
+
+    def plan_at(self, station: str) -> ActivePlan | None:
+        """Returns the inspection plan that decides at a station; None: the model decides."""
+        return find_plan(self.plans, station)
 
     def with_changes(
         self, thresholds: ThresholdOverride | None, confirmed: Confirmations | None
@@ -103,6 +110,7 @@ class ServedModel:
                 score=used.score, review=used.review, of_model=self.thresholds is None
             ),
             confirmed=None if self.confirmed is None else self.confirmed.describe(),
+            plans=describe_plans(self.plans),
             max_pixels=largest.pixels,
             limited_by=largest.limited_by,
         )

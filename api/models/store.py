@@ -7,6 +7,15 @@ from pathlib import Path
 from typing import NoReturn
 
 from api.errors import RequestError
+from api.models.active_plans import (
+    ACTIVE_PLANS,
+    PlanChange,
+    PlanFileUpdate,
+    PlanReference,
+    PlanReferences,
+    parse_active_plans,
+    read_active_plans,
+)
 from api.models.aliases import AliasChange, Aliases, AliasFileUpdate, find_alias_problems, parse_aliases
 from api.models.confirmations import (
     CONFIRMATIONS,
@@ -18,6 +27,7 @@ from api.models.confirmations import (
     parse_confirmations,
 )
 from api.models.file_update import read_if_exists
+from api.models.plans import PLANS, PlanFolder, StoredPlan
 from api.models.settings import ModelSettings
 from api.models.thresholds import THRESHOLDS, Overrides, ThresholdChange, ThresholdFileUpdate, parse_overrides
 from segdec.artifact import ALIASES, MANIFEST, STABLE, manifest_sha256, open_artifact
@@ -36,6 +46,7 @@ class StoredModel:
         unusable: Further aliases, and why their versions cannot be served.
         thresholds: Version → thresholds that replace those of its manifest.
         confirmed: Version → photographs that widen the limits of its manifest.
+        plans: Station → inspection plan.
     """
 
     versions: Mapping[str, Path]
@@ -43,6 +54,7 @@ class StoredModel:
     unusable: Mapping[str, str] = field(default_factory=dict)
     thresholds: Overrides = field(default_factory=dict)
     confirmed: ByVersion = field(default_factory=dict)
+    plans: Mapping[str, StoredPlan] = field(default_factory=dict)
 
     def aliases_of(self, version: str) -> tuple[str, ...]:
         """Returns the aliases of a version."""
@@ -117,13 +129,26 @@ class SingleModel:
         )
         raise RequestError(409, "confirmations_fixed", detail)
 
+    def plans_of(self, name: str) -> NoReturn:
+        """Raises a RequestError, 409: a single version has no place for plans."""
+        detail = (
+            "A single version is served (--model): it has no inspection plans. Put it into "
+            f"FOLDER/{name}/VERSION and serve it with --models FOLDER."
+        )
+        raise RequestError(409, "plans_fixed", detail)
+
+    def change_plans(self, name: str, stable: str, change: PlanChange) -> NoReturn:  # noqa: ARG002
+        """Raises as `plans_of`."""
+        self.plans_of(name)
+
 
 class ModelFolder:
     """A folder of several artifacts, in subfolders NAME/VERSION/, or NAME/ as `fit` writes them.
 
     `NAME/aliases.json` lists the versions to serve with their aliases; without this file the newest version
     is served as `stable`. `NAME/thresholds.json` has thresholds that replace those of the versions,
-    `NAME/confirmed.json` photographs that widen their limits.
+    `NAME/confirmed.json` photographs that widen their limits. `NAME/plans` has inspection plans, and
+    `NAME/active_plans.json` the one of each station.
     """
 
     def __init__(self, folder: Path, *, may_be_empty: bool = False) -> None:
@@ -175,8 +200,8 @@ class ModelFolder:
         is none.
 
         Raises:
-            ArtifactError: If its aliases, thresholds or confirmed photographs are damaged, or the stable
-                version is missing or invalid.
+            ArtifactError: If its aliases, thresholds, confirmed photographs or active plans are damaged, or
+                the stable version is missing or invalid.
         """
         artifacts = self._artifacts_of(name)
         if not artifacts:
@@ -256,6 +281,37 @@ class ModelFolder:
         update.check_writable()
         return replace(stored, confirmed=update.after), update
 
+    def plans_of(self, name: str) -> PlanFolder:
+        """Returns the versions of inspection plans of a model."""
+        return PlanFolder(self.folder / name / PLANS)
+
+    def change_plans(self, name: str, stable: str, change: PlanChange) -> tuple[StoredModel, PlanFileUpdate]:
+        """Returns the model with other active plans, and the update that writes them.
+
+        Raises:
+            RequestError: 404 if there is no such model or version of the plan, 409 as `PlanChange.apply`, or
+                if the file cannot be written.
+            ArtifactError: As `find`.
+        """
+        artifacts = self._artifacts_of(name)
+        if not artifacts:
+            raise RequestError(404, "model_not_found", f"The model '{name}' is not in {self.folder}.")
+        _, _, aliases = self._aliases(name, stable, artifacts)
+        path = self.folder / name / ACTIVE_PLANS
+        content = read_if_exists(path)
+        before = parse_active_plans(path, content)
+        after = change.apply(before, self._reference_of(name, change.plan))
+        update = PlanFileUpdate(path, content, before, after, change, tuple(aliases))
+        update.check_writable()
+        return self._stored_model(name, artifacts, aliases, after), update
+
+    def _reference_of(self, name: str, number: int | None) -> PlanReference | None:
+        if number is None:
+            return None
+        plans = self.plans_of(name)
+        plans.check_exists(number)
+        return PlanReference(version=number, sha256=plans.read(number).sha256)
+
     def _find_served(self, identity: ModelIdentity, stable: str) -> tuple[StoredModel, tuple[str, ...]]:
         """Returns the model on disk, and the aliases of the served version `identity`.
 
@@ -273,8 +329,17 @@ class ModelFolder:
             raise _replaced(identity)
         return self._stored_model(name, artifacts, aliases), own
 
-    def _stored_model(self, name: str, artifacts: Mapping[str, Path], aliases: Aliases) -> StoredModel:
-        """Returns the versions that `aliases` name; raises an ArtifactError without the stable one."""
+    def _stored_model(
+        self,
+        name: str,
+        artifacts: Mapping[str, Path],
+        aliases: Aliases,
+        active_plans: PlanReferences | None = None,
+    ) -> StoredModel:
+        """Returns the versions that `aliases` name; raises an ArtifactError without the stable one.
+
+        Its plans are the `active_plans`; None: those in their file.
+        """
         path = self.folder / name / ALIASES
         unusable = find_alias_problems(path, aliases, artifacts)
         for alias, version in aliases.items():
@@ -288,12 +353,16 @@ class ModelFolder:
         usable = {alias: version for alias, version in aliases.items() if alias not in unusable}
         versions = {version: artifacts[version] for version in sorted(set(usable.values()), key=_sort_key)}
         overrides, confirmed = self.folder / name / THRESHOLDS, self.folder / name / CONFIRMATIONS
+        if active_plans is None:
+            path = self.folder / name / ACTIVE_PLANS
+            active_plans = parse_active_plans(path, read_if_exists(path))
         return StoredModel(
             versions,
             usable,
             unusable,
             parse_overrides(overrides, read_if_exists(overrides)),
             parse_confirmations(confirmed, read_if_exists(confirmed)),
+            read_active_plans(self.plans_of(name), active_plans),
         )
 
     def _aliases(

@@ -38,6 +38,7 @@ def inspected_event(row: Row, public_url: str | None = None) -> str:
     data = {
         **_facts(row, public_url),
         **{name: row[name] for name in ("score", "threshold", "review_threshold", "model", "version")},
+        "plan": _plan(row),
         "metadata": json.loads(row["details"]),
         "region_count": len(regions),
         "regions": [
@@ -46,6 +47,19 @@ def inspected_event(row: Row, public_url: str | None = None) -> str:
         ],
     }
     return _wrap("inspected", row["station"], f"records/{row['id']}", row["inspected_at"], data)
+
+
+def _plan(row: Row) -> dict[str, Any] | None:
+    """Returns which inspection plan decided and why; None without one."""
+    if row["plan"] is None:
+        return None
+    return {
+        "name": row["plan"],
+        "version": row["plan_version"],
+        "severity": row["plan_severity"],
+        "finding": row["plan_finding"],
+        "model_label": row["model_label"],
+    }
 
 
 def reviewed_event(row: Row, now: datetime, public_url: str | None = None) -> str:

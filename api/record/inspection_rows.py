@@ -23,9 +23,10 @@ from segdec.images import encode_png
 from segdec.inference.postprocessing import Prediction
 from segdec.photograph_check import encode_measures
 from segdec.runtime.identifiers import NOT_INSPECTED
-from segdec.schemas import Answer, MaskAnswer, MaskForm
+from segdec.schemas import Answer, MaskAnswer, MaskForm, PlanAnswer
 
-PREDICTION_COLUMNS = ("label", "score", "log_odds", "threshold", "review_threshold")
+PREDICTION_COLUMNS = ("score", "log_odds", "threshold", "review_threshold")
+PLAN_COLUMNS = ("plan", "plan_version", "plan_sha256", "plan_severity", "plan_finding")
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,10 @@ def make_inspection(
     verdict = {
         "request_key": request_key(part.client, part.idempotency_key),
         "engine": engine,
+        "label": answer.decision.label,
+        "model_label": answer.decision.model_label,
         **{name: getattr(prediction, name) for name in PREDICTION_COLUMNS},
+        **_plan_columns(answer.plan),
         "draw": draw.number,
         "draw_probability": draw.probability,
         "draw_reason": draw.reason,
@@ -72,6 +76,13 @@ def make_inspection(
         "unlike": json.dumps(encode_measures(comparison.beyond_limits)) if comparison.beyond_limits else None,
     }
     return _make(verdict, answer, picture, part, draw.retention_class, comparison.distances)
+
+
+def _plan_columns(plan: PlanAnswer | None) -> Row:
+    if plan is None:
+        return dict.fromkeys(PLAN_COLUMNS)
+    values = plan.name, plan.version, plan.sha256, plan.severity, plan.sentence
+    return dict(zip(PLAN_COLUMNS, values, strict=True))
 
 
 def encode_heat_map(prediction: Prediction) -> bytes:
@@ -101,7 +112,7 @@ def make_uninspected(
         **dict.fromkeys(("draw", "draw_probability", "draw_reason")),
         "answer": refusal.model_dump_json(),
         "mask": mask.model_dump_json(),
-        **dict.fromkeys(("heat_map", "unlike")),
+        **dict.fromkeys(("heat_map", "unlike", "model_label", *PLAN_COLUMNS)),
     }
     return _make(verdict, refusal, picture, part, RetentionClass.TO_REVIEW, distances)
 

@@ -13,6 +13,8 @@ OUTCOME_COLUMNS = ("version", "manifest_sha256", "threshold", "review_threshold"
 """What a repeat must have in common with its original, so that no answer of another model is returned. An
 administrator can change the thresholds between two attempts of a client.
 """
+PLAN_COLUMNS = ("plan_sha256",)
+"""As `OUTCOME_COLUMNS`, of inspections by a plan only: so the keys of others stay as they were."""
 
 
 def request_key(client: str, idempotency_key: str | None) -> bytes | None:
@@ -24,19 +26,19 @@ def part_key(row: Row) -> bytes | None:
     """Returns the key of all repeats of a part's inspection; None without a part id."""
     if row["part_id"] is None:
         return None
-    return _digest(row["client"], *_values(row, REQUEST_COLUMNS), *_values(row, OUTCOME_COLUMNS))
+    return _digest(row["client"], *_values(row, REQUEST_COLUMNS), *_outcome(row))
 
 
 def later_request_key(row: Row) -> bytes:
-    """Returns the key of a request that is sent again when model, thresholds or verdict have changed; the
-    first inspection keeps its own.
+    """Returns the key of a request that is sent again when model, thresholds, plan or verdict have changed;
+    the first inspection keeps its own.
     """
-    return _digest(row["request_key"].hex(), *_values(row, OUTCOME_COLUMNS))
+    return _digest(row["request_key"].hex(), *_outcome(row))
 
 
 def has_same_outcome(row: Row, original: Row) -> bool:
-    """Returns whether two inspections have the same model, thresholds and verdict."""
-    return _values(row, OUTCOME_COLUMNS) == _values(original, OUTCOME_COLUMNS)
+    """Returns whether two inspections have the same model, thresholds, plan and verdict."""
+    return _outcome(row) == _outcome(original)
 
 
 def request_differences(row: Row, original: Row) -> tuple[str, ...]:
@@ -52,6 +54,11 @@ def mismatch_error(differences: tuple[str, ...]) -> RequestError:
         f"The Idempotency-Key was already used with another {' and '.join(differences)}. Send a new key "
         "for each photograph, and the same key only when you repeat a request.",
     )
+
+
+def _outcome(row: Row) -> list[str | float | None]:
+    names = OUTCOME_COLUMNS if row["plan_sha256"] is None else (*OUTCOME_COLUMNS, *PLAN_COLUMNS)
+    return _values(row, names)
 
 
 def _values(row: Row, names: tuple[str, ...]) -> list[str | float | None]:

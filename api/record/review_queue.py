@@ -32,6 +32,7 @@ class Priority(IntEnum):
 PRIORITY_BY_REASON = {
     "chance": Priority.CHANCE,
     "near": Priority.DOUBTFUL,
+    "tolerated": Priority.CHANCE,
     "review": Priority.DOUBTFUL,
     "defect": Priority.DEFECT,
 }

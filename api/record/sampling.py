@@ -9,7 +9,8 @@ from api.record.settings import RecordSettings
 from api.record.storage.retention_class import RetentionClass
 from segdec.runtime.identifiers import REVIEW
 
-SamplingReason = Literal["defect", "review", "near", "chance"]
+SamplingReason = Literal["defect", "review", "tolerated", "near", "chance"]
+"""`tolerated`: the inspection plan accepts what the model calls a defect or uncertain."""
 secure_uniform = SystemRandom().random
 
 
@@ -52,12 +53,16 @@ class SamplingPolicy:
         score: float,
         threshold: float,
         uniform: Callable[[], float] = secure_uniform,
+        *,
+        model_label: str | None = None,
     ) -> SamplingDecision:
-        """Decides about one inspection."""
+        """Decides about one inspection; `model_label` is that of the model if a plan may have decided."""
         number = uniform()
         if label != good:
             reason: SamplingReason = "review" if label == REVIEW else "defect"
             return SamplingDecision(number, self.defect_share, reason, RetentionClass.DEFECT)
+        if model_label not in (None, good):
+            return SamplingDecision(number, self.good_share, "tolerated", RetentionClass.DEFECT)
         if score >= self.near * threshold:
             return SamplingDecision(number, 1.0, "near", RetentionClass.TO_REVIEW)
         retention_class = RetentionClass.GOOD

@@ -53,8 +53,9 @@ class Draw(AnswerPart):
     """Whether an inspection is queued for review."""
 
     drawn: bool
-    reason: Literal["defect", "review", "near", "chance"] = Field(
-        description="the verdict, a score near the threshold, or by chance"
+    reason: Literal["defect", "review", "tolerated", "near", "chance"] = Field(
+        description="the verdict, defects that an inspection plan allows, a score near the threshold, or by "
+        "chance"
     )
     probability: float = Field(description="sampling probability of such an inspection")
 

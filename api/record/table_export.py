@@ -38,6 +38,7 @@ TEXT = (
     "picture_state",
     "distances",
 )
+PLAN_TEXT = ("model_label", "plan", "plan_sha256", "plan_severity", "plan_finding")
 NUMBERS = ("score", "log_odds", "threshold", "review_threshold", "draw_probability")
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(
@@ -50,6 +51,8 @@ SCHEMA = pa.schema(
         ("reviewed_at", TIMESTAMP),
         ("picture_sha256", pa.string()),
         ("metadata", pa.string()),
+        *((name, pa.string()) for name in PLAN_TEXT),
+        ("plan_version", pa.int32()),
     ]
 )
 """`metadata` and `distances` are JSON. Masks and regions are omitted."""
@@ -91,6 +94,7 @@ def _csv_values(row: Row) -> dict[str, object]:
 def _values(row: Row) -> dict[str, object]:
     return {
         **{name: row[name] for name in (*TEXT, *NUMBERS, "inspected_at", "reviewed_at")},
+        **{name: row[name] for name in (*PLAN_TEXT, "plan_version")},
         **(dict.fromkeys(NUMBERS) if row["label"] == NOT_INSPECTED else {}),
         "record_id": row["id"],
         "drawn": None if row["draw"] is None else row["draw"] < row["draw_probability"],

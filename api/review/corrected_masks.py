@@ -12,7 +12,7 @@ from api.record.inspection import Row
 from segdec.config import GOOD
 from segdec.images import decode_mask_values
 from segdec.mask_decoding import unpack_mask
-from segdec.runtime.identifiers import UNSURE
+from segdec.runtime.identifiers import REVIEW, UNSURE
 from segdec.schemas import MaskAnswer
 
 NAME = "The mask"
@@ -80,6 +80,15 @@ def number_classes(row: Row, numbers: Mapping[str, int]) -> NDArray[np.uint8] | 
     for value, name in enumerate(mask.labels or ()):
         values[value] = numbers.get(name, own) if value else 0
     return values[pixels]
+
+
+def may_be_tolerated(row: Row) -> bool:
+    """Returns whether a part that a reviewer calls good may show a defect that its inspection plan allows.
+
+    Such a photograph is no example of a good surface.
+    """
+    was_found = row["model_label"] not in (None, GOOD)
+    return was_found and row["label"] in (GOOD, REVIEW) and row["reviewed_label"] == GOOD
 
 
 def _bad_mask(what: str) -> RequestError:

@@ -22,7 +22,7 @@ from api.review.schemas import Estimate, ReviewStatistics
 from segdec.config import GOOD
 from segdec.runtime.identifiers import UNSURE
 
-CALLED_GOOD, CALLED_DEFECTIVE, FOR_REVIEW = ("near", "chance"), ("defect",), ("review",)
+CALLED_GOOD, CALLED_DEFECTIVE, FOR_REVIEW = ("near", "tolerated", "chance"), ("defect",), ("review",)
 """Sampling reasons by verdict."""
 UNDEFINED = Estimate(value=None, low=None, high=None)
 
@@ -182,6 +182,7 @@ def _description(reason: str, language: Language) -> str:
     descriptions = {
         "near": language.translate("called good near the threshold"),
         "chance": language.translate("called good, drawn by chance"),
+        "tolerated": language.translate("called good by the inspection plan"),
         "defect": language.translate("called defective"),
         "review": language.translate("for review"),
     }

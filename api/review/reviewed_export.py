@@ -21,7 +21,7 @@ from api.record.inspection_rows import class_names
 from api.record.queries import find_inspection, with_pictures
 from api.record.storage.pictures import PictureStore
 from api.record.tables import inspections
-from api.review.corrected_masks import number_classes
+from api.review.corrected_masks import may_be_tolerated, number_classes
 from segdec.config import GOOD
 from segdec.errors import ConfigError
 from segdec.images import write_png
@@ -49,6 +49,8 @@ class ExportSummary:
         groups: Parts; a photograph without a part is its own group.
         masks: Defective photographs with a mask by a reviewer.
         unsure: Skipped because the review is `unsure`.
+        tolerated: Skipped because a part that is called good may have a defect that its inspection plan
+            allows.
         gone: Skipped because the picture was deleted, is lost or corrupted.
         repeated: Reviews that a later review of the same picture replaces.
     """
@@ -57,6 +59,7 @@ class ExportSummary:
     groups: set[str] = field(default_factory=set)
     masks: int = 0
     unsure: int = 0
+    tolerated: int = 0
     gone: int = 0
     repeated: int = 0
 
@@ -82,6 +85,8 @@ def export_reviewed(engine: Engine, pictures: PictureStore, filters: Filters, ou
             picture = pictures.get(bytes(row["picture"])) if row["picture_state"] == "kept" else None
             if picture is None or hashlib.sha256(picture).digest() != bytes(row["picture"]):
                 summary.gone += 1
+            elif may_be_tolerated(row):
+                summary.tolerated += 1
             elif row["reviewed_label"] in classes:  # the review may have changed meanwhile
                 writer.add(row, picture)
         if not summary.labels:
@@ -93,9 +98,10 @@ def export_reviewed(engine: Engine, pictures: PictureStore, filters: Filters, ou
 
 
 def describe_skipped(summary: ExportSummary) -> str:
+    tolerated = f"{summary.tolerated} good ones with a defect that their inspection plan may allow, "
     return (
-        f"{summary.unsure} unsure, {summary.gone} whose picture is gone, {summary.repeated} replaced by "
-        "a later review of the same picture"
+        f"{summary.unsure} unsure, {tolerated if summary.tolerated else ''}{summary.gone} whose picture is "
+        f"gone, {summary.repeated} replaced by a later review of the same picture"
     )
 
 
@@ -161,7 +167,10 @@ def _model_classes(connection: Connection, record_id: int) -> list[str]:
 
 
 def _read_rows(engine: Engine, ids: Sequence[int]) -> Iterator[Row]:
-    names = ("id", "picture", "part_id", "station", "inspected_at", "reviewed_label", "reviewed_mask")
+    names = (
+        *("id", "picture", "part_id", "station", "inspected_at"),
+        *("reviewed_label", "reviewed_mask", "label", "model_label"),
+    )
     table = inspections.c
     statement = with_pictures([table[name] for name in names]).order_by(table.id)
     for start in range(0, len(ids), ROWS):

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Self
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, exists, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, select, update
 
 from api.errors import RequestError
 from api.record import queries
@@ -182,5 +182,6 @@ def _retention_class(connection: Connection, sha256: bytes) -> RetentionClass:
 
     if any_is(inspections.c.reviewed_label.is_not(None)):
         return RetentionClass.REVIEWED
-    is_defect = inspections.c.label.not_in((GOOD, NOT_INSPECTED))
+    label = func.coalesce(inspections.c.model_label, inspections.c.label)
+    is_defect = label.not_in((GOOD, NOT_INSPECTED))
     return RetentionClass.DEFECT if any_is(is_defect) else RetentionClass.TO_REVIEW

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from segdec.client.replies import REQUEST_ID, Reply, read_batch, read_models, read_ready, response_reader
 from segdec.errors import ConfigError
 from segdec.images import encode_png, read_file
+from segdec.plan.inspection_plan import Plan
 from segdec.runtime.identifiers import check_identifier
 from segdec.schemas import (
     Answer,
@@ -23,6 +24,7 @@ from segdec.schemas import (
     MaskForm,
     MaskSpace,
     ModelDetail,
+    PlanSummary,
     Problem,
     RecordedMaskForm,
     ReloadAnswer,
@@ -35,6 +37,7 @@ ImageSource = bytes | Path | NDArray[np.uint8]
 
 DEADLINE = "X-Deadline-Ms"
 IDEMPOTENCY_KEY = "Idempotency-Key"
+JSON_BODY = {"Content-Type": "application/json"}
 MAX_KEY = 128
 """Longest Idempotency-Key, characters."""
 RELOAD_TIMEOUT_S = 600.0
@@ -223,6 +226,37 @@ def reload(name: str) -> Call[ReloadAnswer]:
     """
     path = f"/v1/admin/models/{_segment(name)}/reload"
     return Call("POST", path, response_reader(ReloadAnswer), retried=False, timeout_s=RELOAD_TIMEOUT_S)
+
+
+def store_plan(model: str, plan: Plan, reason: str) -> Call[PlanSummary]:
+    """Stores a version of an inspection plan for a model; needs an admin key.
+
+    A request that is sent again gets the same version.
+
+    Raises:
+        ServiceError: If the plan does not fit the model, or the service does not answer.
+        ConfigError: If `model` is not a model name.
+    """
+    content = {"plan": plan.model_dump(mode="json", exclude_unset=True), "reason": reason}
+    path = f"/v1/models/{_segment(model)}/plans"
+    return Call("POST", path, response_reader(PlanSummary), headers=JSON_BODY, content=_json(content))
+
+
+def activate_plan(model: str, version: int | None, station: str, reason: str) -> Call[ReloadAnswer]:
+    """Activates a stored plan at a station, or at all others if `station` is empty; needs an admin key.
+
+    Arguments and errors as `store_plan`; `version` None: no plan of its own.
+    """
+    content = {"version": version, "station": station, "reason": reason}
+    return Call(
+        "POST",
+        f"/v1/admin/models/{_segment(model)}/plan",
+        response_reader(ReloadAnswer),
+        headers=JSON_BODY,
+        content=_json(content),
+        retried=False,
+        timeout_s=RELOAD_TIMEOUT_S,
+    )
 
 
 def _model_path(model: str | None, version: str | None) -> str:

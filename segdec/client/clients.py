@@ -11,12 +11,14 @@ import anyio
 import httpx
 
 from segdec.client.calls import Call
+from segdec.client.calls import activate_plan as activate_plan_call
 from segdec.client.calls import inspect as inspect_call
 from segdec.client.calls import models as models_call
 from segdec.client.calls import predict as predict_call
 from segdec.client.calls import predict_batch as predict_batch_call
 from segdec.client.calls import ready as ready_call
 from segdec.client.calls import reload as reload_call
+from segdec.client.calls import store_plan as store_plan_call
 from segdec.client.connection import connection_options
 from segdec.client.replies import Reply, replica_lost, second_replica_lost
 from segdec.client.retries import NO_RETRY, RetryPolicy, crashed_twice
@@ -109,6 +111,8 @@ class Client:
     models = _method(models_call)
     ready = _method(ready_call)
     reload = _method(reload_call)
+    store_plan = _method(store_plan_call)
+    activate_plan = _method(activate_plan_call)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -163,6 +167,8 @@ class AsyncClient:
     models = _async_method(models_call)
     ready = _async_method(ready_call)
     reload = _async_method(reload_call)
+    store_plan = _async_method(store_plan_call)
+    activate_plan = _async_method(activate_plan_call)
 
     async def aclose(self) -> None:
         """Closes the connections."""

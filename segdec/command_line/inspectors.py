@@ -251,6 +251,7 @@ class RemoteInspector:
             integrity=answer.image.integrity,
             warnings=tuple(answer.warnings),
             pictures=pictures,
+            model_label=answer.decision.model_label,
         )
 
 
@@ -272,8 +273,8 @@ def served_labels(models: Iterable[ModelDetail], name: str | None, *, review: bo
     """
     chosen = _find_served(models, name)
     labels = dict.fromkeys(label for model in chosen for label in model.manifest.get("classes", ()))
-    limits = [_review_threshold(model) for model in chosen]
-    return (*labels, REVIEW) if review and any(limit is not None for limit in limits) else tuple(labels)
+    may_be_for_review = any(_review_threshold(model) is not None or model.plans for model in chosen)
+    return (*labels, REVIEW) if review and may_be_for_review else tuple(labels)
 
 
 def _review_threshold(model: ModelDetail) -> float | None:

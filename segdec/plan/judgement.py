@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from segdec.artifact import Manifest
 from segdec.config import ModelConfig
 from segdec.errors import ConfigError, ImageError
 from segdec.inference.postprocessing import Prediction
@@ -49,7 +50,7 @@ class PlanJudge:
         Raises:
             ImageError: With the code `plan_size`, if the photograph has another size than the plan.
         """
-        self._check_size(prediction)
+        self.check_size(*prediction.mask.shape)
         if prediction.label == self._config.classes[0] and not unlike:
             return Judgement(prediction.label, "accept")
         defects, too_many = self._measurer.measure(prediction)
@@ -66,11 +67,12 @@ class PlanJudge:
             findings = [replace(finding, certain=False) for finding in findings]
         return _decide(findings, tuple(defects), prediction)
 
-    def _check_size(self, prediction: Prediction) -> None:
-        (rows, columns), photograph = prediction.mask.shape, self.plan.photograph
-        if (rows, columns) != (photograph.height, photograph.width):
+    def check_size(self, height: int, width: int) -> None:
+        """Raises an ImageError with the code `plan_size` if a photograph has another size than the plan."""
+        photograph = self.plan.photograph
+        if (height, width) != (photograph.height, photograph.width):
             raise ImageError(
-                f"The photograph has {columns} × {rows} px, but the plan '{self.plan.name}' is for "
+                f"The photograph has {width} × {height} px, but the plan '{self.plan.name}' is for "
                 f"{photograph.width} × {photograph.height} px. Expected that size, since zones and scale are "
                 "in its pixels.",
                 code="plan_size",
@@ -112,6 +114,19 @@ def _precedence(finding: Finding, defects: Sequence[MeasuredDefect]) -> tuple[in
     place = zones.index(finding.zone) if finding.zone in zones else len(zones)
     defect = -1 if finding.defect is None else finding.defect
     return -RANKS[finding.severity], not finding.certain, defect, place
+
+
+def check_trained_size(plan: Plan, model: Manifest) -> None:
+    """Raises ConfigError if no training photograph can have had the size of the plan."""
+    trained, photograph = model.training_photographs, plan.photograph
+    if trained is None:
+        return
+    (lowest, highest), (narrowest, widest) = trained.heights, trained.widths
+    if not (lowest <= photograph.height <= highest and narrowest <= photograph.width <= widest):
+        raise ConfigError(
+            f"The plan is for photographs of {photograph.width} × {photograph.height} px, but the model was "
+            f"trained on {narrowest} × {lowest} to {widest} × {highest} px. Expected the plan of this model."
+        )
 
 
 def _check_classes(plan: Plan, config: ModelConfig) -> None:

@@ -42,7 +42,7 @@ def make_outputs(inspected: InspectedPhotograph, *, names: Collection[str]) -> P
     prediction = inspected.prediction
     review, classes = prediction.review_threshold, prediction.class_mask
     return PhotographOutputs(
-        prediction.label,
+        inspected.label,
         prediction.score,
         prediction.threshold,
         prediction.threshold if review is None else review,

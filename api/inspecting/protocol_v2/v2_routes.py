@@ -219,8 +219,8 @@ async def _inspect_all(
 
     async def inspect(source: Source) -> PhotographOutputs:
         with service.inspector.open(model, deadline) as inspection:
-            inferred = await inspection.infer(source)
-            _, outputs = await inspection.encode(inferred, make, asked.threshold)
+            inferred = await inspection.infer(source, threshold=asked.threshold)
+            _, outputs = await inspection.encode(inferred, make)
         return outputs
 
     async def inspect_one(index: int, source: Source) -> PhotographOutputs:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -18,6 +17,7 @@ from api.inference.inference_thread import ImagePredictor, InferenceThread
 from api.inference.memory_budget import SPARE_SHARE, MemoryBudget, PhotographCost
 from api.inspecting.shadow.shadow_metrics import ShadowMetrics
 from api.inspecting.shadow.shadow_photograph import ShadowMemory, ShadowPhotograph
+from api.models.active_plans import ActivePlan
 from api.models.registry import ModelRegistry, ServedModel
 from api.record.inspection import NewInspection, Row, StoredInspection
 from api.record.recording import Recording
@@ -40,12 +40,17 @@ logger = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class _Waiting:
-    """A photograph and its answer."""
+    """A photograph and its stored inspection, a row of `tables.inspections` without the id."""
 
     shadow: ShadowPhotograph
     record_id: int
-    inspected_at: datetime
-    label: str
+    inspection: Row
+
+    def has_other_plan(self, plan: ActivePlan | None) -> bool:
+        """Returns whether another inspection plan than this one decided about it."""
+        sha256 = None if plan is None else plan.stored.sha256
+        label, own_sha256 = self.inspection["label"], self.inspection["plan_sha256"]
+        return bool(label != NOT_INSPECTED and own_sha256 != sha256)
 
 
 class Shadowing:
@@ -136,8 +141,7 @@ class Shadowing:
             self.metrics.count_skipped(shadow.candidate, "busy")
         else:
             shadow.is_waiting = True
-            row = inspection.row
-            self._queue.put_nowait(_Waiting(shadow, stored.record_id, row["inspected_at"], row["label"]))
+            self._queue.put_nowait(_Waiting(shadow, stored.record_id, inspection.row))
 
     # === The task ===
 
@@ -171,7 +175,8 @@ class Shadowing:
     async def _inspect(self, waiting: _Waiting) -> None:
         shadow = waiting.shadow
         candidate = self._models.candidate(shadow.candidate.name)
-        if candidate is None or candidate.identity != shadow.candidate:
+        plan = None if candidate is None else candidate.plan_at(waiting.inspection["station"])
+        if candidate is None or candidate.identity != shadow.candidate or waiting.has_other_plan(plan):
             self.metrics.count_skipped(shadow.candidate, "replaced")
             return
         cost = PhotographCost.estimate(candidate.cost, candidate.config.input, *shadow.size)
@@ -179,10 +184,14 @@ class Shadowing:
             self.metrics.count_skipped(shadow.candidate, "too_large")
             return
         predict = partial(_predict, candidate.predictor, shadow, self._unlike)
-        prediction, took_s = await self._inference_thread.call(predict, when_idle=True)
+        prediction, is_unlike, took_s = await self._inference_thread.call(predict, when_idle=True)
+        label = NOT_INSPECTED
         if prediction is not None:
-            self._last_run_s = took_s
-        self._rows.append((shadow.candidate, _make_row(waiting, prediction)))
+            self._last_run_s, label = took_s, prediction.label
+            if plan is not None:
+                judgement = await asyncio.to_thread(plan.judge.judge, prediction, unlike=is_unlike)
+                label = judgement.label
+        self._rows.append((shadow.candidate, _make_row(waiting, prediction, label)))
 
     def _count_failed(self, candidate: ModelIdentity) -> None:
         self.metrics.count_skipped(candidate, "failed")
@@ -217,8 +226,9 @@ class Shadowing:
 
 def _predict(
     predictor: ImagePredictor, shadow: ShadowPhotograph, unlike: UnlikeAction
-) -> tuple[Prediction | None, float]:
-    """Returns the candidate's prediction and its time in seconds; in the inference thread.
+) -> tuple[Prediction | None, bool, float]:
+    """Returns the candidate's prediction, whether the photograph is unlike those of its training, and the
+    time in seconds; in the inference thread.
 
     The prediction is None for a photograph that certainly shows something else than those of its training.
     """
@@ -233,20 +243,19 @@ def _predict(
             prediction = predictor.interpret(
                 logits, 0, shadow.size, unlike=comparison.reason is not None, threshold=shadow.threshold
             )
-    return prediction, time.perf_counter() - started
+    return prediction, comparison.reason is not None, time.perf_counter() - started
 
 
-def _make_row(waiting: _Waiting, prediction: Prediction | None) -> dict[str, Any]:
+def _make_row(waiting: _Waiting, prediction: Prediction | None, label: str) -> dict[str, Any]:
     candidate = waiting.shadow.candidate
-    label = NOT_INSPECTED if prediction is None else prediction.label
     return {
         "record_id": waiting.record_id,
         "model": candidate.name,
         "version": candidate.version,
         "manifest_sha256": candidate.sha256,
-        "inspected_at": waiting.inspected_at,
+        "inspected_at": waiting.inspection["inspected_at"],
         "label": label,
         "score": 0.0 if prediction is None else prediction.score,
         "log_odds": 0.0 if prediction is None else prediction.log_odds,
-        "differs": label != waiting.label,
+        "differs": label != waiting.inspection["label"],
     }

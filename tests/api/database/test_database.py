@@ -13,6 +13,12 @@ from api.database.schema import all_tables
 from api.record.tables import audit, inspections
 from segdec.errors import ConfigError
 
+NEW_COLUMNS = (
+    *("unlike", "model_label"),
+    *("plan", "plan_version", "plan_sha256", "plan_severity", "plan_finding"),
+)
+"""Columns that the first version of the table `inspections` did not have."""
+
 
 def test_changed_tables_need_a_migration():
     statements = []
@@ -21,7 +27,7 @@ def test_changed_tables_need_a_migration():
     )
     all_tables().create_all(mock, checkfirst=False)
     digest = hashlib.sha256("".join(sorted(map(str, statements))).encode()).hexdigest()[:16]
-    expected = {"0002": "36fcc0cc7ae37feb"}
+    expected = {"0003": "6b63939514c03ee9"}
     head = migration_scripts().get_current_head()
     assert digest == expected.get(head), "add a migration, and its digest here"
 
@@ -38,11 +44,12 @@ def test_only_these_tables_are_append_only(engine):
 
 def test_the_first_version_is_migrated(engine):
     with write_transaction(engine) as connection:
-        connection.execute(text("ALTER TABLE inspections DROP COLUMN unlike"))
+        for column in NEW_COLUMNS:
+            connection.execute(text(f"ALTER TABLE inspections DROP COLUMN {column}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
     migrate(engine)
     with engine.connect() as connection:
-        assert connection.execute(select(inspections.c.unlike)).all() == []
+        assert connection.execute(select(*(inspections.c[name] for name in NEW_COLUMNS))).all() == []
         assert revision_of(connection) == migration_scripts().get_current_head() != "0001"
 
 

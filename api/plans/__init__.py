@@ -1,0 +1,1 @@
+"""Inspection plans of the service: they are stored, and activated for stations."""

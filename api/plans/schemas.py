@@ -1,0 +1,40 @@
+"""JSON about inspection plans: what clients send, and what they get."""
+
+from pydantic import Field
+
+from api.http.request_params import Name
+from api.http.sent_model import SentModel
+from api.models.plans import PlanNumber
+from segdec.plan.inspection_plan import Plan
+from segdec.schemas import AnswerPart, PlanSummary
+
+MAX_REASON = 500
+
+
+class NewPlanVersion(SentModel):
+    """A plan to store."""
+
+    plan: Plan
+    reason: str = Field(max_length=MAX_REASON, description="why there is this version")
+
+
+class PlanChoice(SentModel):
+    """Which plan decides at a station."""
+
+    version: PlanNumber | None = Field(description="null: no plan of its own")
+    station: Name = Field("", description="empty: all stations without a plan of their own")
+    reason: str = Field(max_length=MAX_REASON, description="why")
+
+
+class PlanList(AnswerPart):
+    """Stored versions of plans, the newest first."""
+
+    plans: list[PlanSummary]
+    next_before: int | None = Field(description="`before` of the next page; null: this is the last")
+
+
+class PlanDetail(PlanSummary):
+    """A stored version of a plan with its content."""
+
+    plan: dict[str, object] = Field(description="as in a plan file; masks in base64")
+    sentences: list[str] = Field(description="its zones and rules")

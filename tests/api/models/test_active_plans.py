@@ -1,0 +1,368 @@
+"""Inspection plans of the service: stored, activated for stations, and deciding about photographs."""
+
+import json
+
+import pytest
+from sqlalchemy import select
+
+from api.models import plans as stored_plans
+from api.record.tables import inspections
+from segdec.errors import ArtifactError
+from segdec.images import encode_png
+from segdec.schemas import InspectAnswer
+from tests.api.conftest import PNG, part_image
+from tests.api.models.conftest import ADMIN, ask, served
+from tests.api.models.stub_models import NAME
+
+PHOTOGRAPH = {"width": 40, "height": 24, "mm_per_px": 0.1}
+EVERYWHERE = {"rectangle": {"corner": [0, 0], "width": 40, "height": 24}}
+ANY_IS_ACCEPTED = {"rules": [{"then": "accept"}]}
+
+
+def plan_of(name="housing", **zone):
+    return {"name": name, "photograph": PHOTOGRAPH, "zones": {"surface": EVERYWHERE | zone}}
+
+
+ACCEPTS, STOPS = plan_of(**ANY_IS_ACCEPTED), plan_of(rules=[{"then": "stop"}])
+LIMITS = plan_of(rules=[{"longer_than": "0.1 mm", "then": "reject"}])
+
+
+def store(client, plan, reason="first"):
+    body = {"plan": plan, "reason": reason}
+    return client.post(f"/v1/models/{NAME}/plans", headers=ADMIN, json=body)
+
+
+def activate(client, version, station="", reason="tested"):
+    return ask(client, "plan", {"version": version, "station": station, "reason": reason})
+
+
+def use(client, plan, station=""):
+    """Stores and activates a plan; returns its version."""
+    stored = store(client, plan)
+    assert stored.status_code == 200, stored.text
+    changed = activate(client, stored.json()["version"], station)
+    assert changed.status_code == 200, changed.text
+    return stored.json()["version"]
+
+
+def predict(client, body, query=""):
+    answer = client.post(f"/v1/predict{query}", content=body, headers=PNG)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def inspect(client, body, query="", **headers):
+    answer = client.post(f"/v1/inspect{query}", content=body, headers=PNG | headers)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.fixture
+def recorded(start, tmp_path):
+    with start(record="required", record_folder=tmp_path / "record", record_zone="UTC") as client:
+        yield client
+
+
+def rows_of(client):
+    """The rows of the inspections, in their order."""
+
+    async def read():
+        statement = select(inspections).order_by(inspections.c.id)
+        reading = client.app.state.service.recording.record.read
+        return await reading(lambda connection: connection.execute(statement).mappings().all())
+
+    return client.run(read)
+
+
+# === Storing ===
+
+
+def test_versions_are_stored_listed_and_never_change(client, shelf):
+    assert client.get(f"/v1/models/{NAME}/plans", headers=ADMIN).json() == {"plans": [], "next_before": None}
+    first = store(client, ACCEPTS, "new drawing").json()
+    assert (first["version"], first["name"], first["reason"]) == (1, "housing", "new drawing")
+    assert (first["author"], first["stations"]) == ("admin", [])
+    assert store(client, ACCEPTS, "new drawing").json() == first  # a repeated request
+    second = store(client, STOPS, "stricter").json()
+    assert second["version"] == 2
+    listed = client.get(f"/v1/models/{NAME}/plans", headers=ADMIN).json()["plans"]
+    assert listed == [second, first]
+    older = client.get(f"/v1/models/{NAME}/plans?before=2", headers=ADMIN).json()["plans"]
+    assert older == [first]
+    one = client.get(f"/v1/models/{NAME}/plans/1", headers=ADMIN).json()
+    assert one["plan"]["zones"]["surface"]["rules"] == [{"then": "accept"}]
+    assert "surface: any defect: accept" in one["sentences"]
+    assert predict(client, encode_png(part_image()))["plan"] is None  # stored is not active
+    assert sorted(path.name for path in (shelf.folder / NAME / "plans").iterdir()) == ["1.json", "2.json"]
+
+
+def test_another_plan_that_is_stored_at_the_same_time_is_not_replaced(client, shelf, monkeypatch):
+    monkeypatch.setattr(stored_plans.PlanFolder, "numbers", lambda _: [])
+    assert store(client, ACCEPTS).status_code == 200
+    before = (shelf.folder / NAME / "plans/1.json").read_bytes()
+    answer = store(client, STOPS)
+    assert (answer.status_code, answer.json()["code"]) == (409, "plans_changed")
+    assert (shelf.folder / NAME / "plans/1.json").read_bytes() == before
+
+
+def test_plans_that_do_not_fit_are_refused(client, shelf):
+    wide = ACCEPTS | {"photograph": {"width": 20_000, "height": 20_000}}
+    for plan, status, code, text in (
+        (plan_of(rules=[{"defect": "dent", "then": "accept"}]), 422, "plan_does_not_fit", "'dent'"),
+        (plan_of(rules=[{"defect": "spot", "then": "accept"}]), 422, "plan_does_not_fit", "mask for each"),
+        (wide, 422, "plan_does_not_fit", "20000 × 20000"),
+        (plan_of(ignored=True, rules=[{"then": "stop"}]), 400, "bad_json", "ignored"),
+        (ACCEPTS | {"photograph": PHOTOGRAPH | {"width": 30}}, 400, "bad_json", "inside the photograph"),
+        (ACCEPTS | {"zone": {}}, 400, "bad_json", "zone"),
+    ):
+        answer = store(client, plan)
+        assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
+        assert text in answer.json()["detail"]
+    assert not (shelf.folder / NAME / "plans").exists()
+
+
+def test_a_plan_may_have_a_hundred_zones_with_many_corners(client):
+    corners = [[x / 10, 0] for x in range(250)] + [[x / 10, 20] for x in range(250, 0, -1)]
+    zones = {f"zone {number}": {"polygon": corners, **ANY_IS_ACCEPTED} for number in range(100)}
+    assert store(client, ACCEPTS | {"zones": zones}).status_code == 200
+    assert store(client, ACCEPTS | {"name": "x" * (4 * 2**20)}).status_code == 413
+
+
+def test_only_engineers_store_and_activate(start, key_files):
+    with start(api_keys=key_files["api_keys"]) as client:
+        ordinary = {"X-API-Key": "line"}
+        for path, body in (
+            (f"/v1/models/{NAME}/plans", {"plan": ACCEPTS, "reason": ""}),
+            (f"/v1/admin/models/{NAME}/plan", {"version": 1, "station": "", "reason": ""}),
+        ):
+            assert client.post(path, headers=ordinary, json=body).status_code in (401, 403)
+
+
+def test_models_without_a_folder_have_no_plans(make_app, serve, key_files):
+    with serve(make_app(admin_keys=key_files["admin_keys"])) as client:
+        answer = client.post("/v1/models/unnamed/plans", headers=ADMIN, json={"plan": ACCEPTS, "reason": ""})
+        assert (answer.status_code, answer.json()["code"]) == (404, "model_not_found")
+
+
+# === Deciding ===
+
+
+def test_an_active_plan_decides_at_once(client, part):
+    before = predict(client, part)
+    assert (before["decision"]["label"], before["decision"]["model_label"]) == ("scratch", None)
+    use(client, ACCEPTS)
+    answer = predict(client, part)
+    assert (answer["decision"]["label"], answer["decision"]["model_label"]) == ("good", "scratch")
+    plan = answer["plan"]
+    assert (plan["name"], plan["version"], plan["severity"]) == ("housing", 1, "accept")
+    assert (plan["findings"], plan["finding_count"], plan["defect_count"]) == ([], 0, 1)
+    (defect,) = plan["defects"]
+    assert (defect["bbox"], defect["zones"]) == ([10, 8, 6, 4], ["surface"])
+    assert defect["length"]["unit"] == "mm" and defect["area"]["value"] == pytest.approx(0.24)
+    use(client, STOPS)
+    answer = predict(client, part)
+    assert answer["decision"]["label"] == "scratch"
+    assert (answer["plan"]["version"], answer["plan"]["severity"]) == (2, "stop")
+    assert answer["plan"]["sentence"] == "surface: defect: reject and stop the line"
+    (listed,) = client.get("/v1/models").json()["models"][0]["plans"]
+    assert (listed["station"], listed["version"]) == ("", 2)
+    activate(client, None)
+    assert predict(client, part)["decision"] == before["decision"]
+
+
+def test_sizes_without_a_known_error_have_no_upper_limit(client, part):
+    use(client, LIMITS)
+    answer = predict(client, part)
+    assert (answer["decision"]["label"], answer["plan"]["severity"]) == ("review", "review")
+    (finding,) = answer["plan"]["findings"]
+    assert (finding["zone"], finding["rule"], finding["condition"]) == ("surface", 0, "longer_than")
+    assert (finding["limit"], finding["measured"]["high"], finding["certain"]) == (0.1, None, False)
+    assert finding["sentence"].startswith("surface: length of defect 0.")
+
+
+def test_each_station_has_its_plan(client, part):
+    use(client, STOPS)
+    use(client, ACCEPTS, "press 2")
+    labels = [predict(client, part, query)["decision"]["label"] for query in ("", "?station=press+2")]
+    assert labels == ["scratch", "good"]
+    assert predict(client, part, "?station=press+1")["plan"]["severity"] == "stop"
+    batch = client.post("/v1/predict/batch?station=press+2", files=[("file", ("a.png", part, "image/png"))])
+    assert batch.json()["items"][0]["answer"]["plan"]["severity"] == "accept"
+    activate(client, None, "press 2")
+    assert predict(client, part, "?station=press+2")["plan"]["severity"] == "stop"
+
+
+def test_a_mask_as_file_has_the_plan_in_its_headers(client, part):
+    use(client, STOPS)
+    answer = client.post("/v1/predict", content=part, headers=PNG | {"Accept": "image/png"})
+    found = {name: answer.headers[f"x-segdec-{name}"] for name in ("plan", "plan-version", "severity")}
+    assert found == {"plan": "housing", "plan-version": "1", "severity": "stop"}
+    assert answer.headers["x-segdec-model-label"] == "scratch"
+
+
+def test_a_threshold_beside_a_plan_is_refused(client, shelf, part):
+    use(client, ACCEPTS, "press 2")
+    shapes = list(shelf.predictors["1"].shapes)
+    assert predict(client, part, "?threshold=0.9")["decision"]["label"] == "good"  # no plan there
+    for path in ("predict", "inspect"):
+        answer = client.post(f"/v1/{path}?threshold=0.9&station=press+2", content=part, headers=PNG)
+        assert (answer.status_code, answer.json()["code"]) == (400, "threshold_with_plan")
+    form = {"files": {"file": ("a.png", part, "image/png")}, "data": {"station": "press 2"}}
+    assert client.post("/v1/inspect?threshold=0.9", **form).json()["code"] == "threshold_with_plan"
+    assert len(shelf.predictors["1"].shapes) == len(shapes) + 1  # the network ran only without a plan
+
+
+def test_photographs_of_another_size_are_not_inspected(recorded, shelf):
+    use(recorded, ACCEPTS)
+    before = len(shelf.predictors["1"].shapes)
+    other = encode_png(part_image(24, 48))
+    for path in ("predict", "inspect"):
+        answer = recorded.post(f"/v1/{path}?station=a", content=other, headers=PNG)
+        assert (answer.status_code, answer.json()["code"]) == (422, "plan_size")
+        assert "48 × 24 px" in answer.json()["detail"]
+    assert len(shelf.predictors["1"].shapes) == before
+    assert rows_of(recorded) == []
+
+
+def test_the_open_inference_protocol_has_the_verdict_of_the_plan(client, part):
+    from base64 import b64encode
+
+    use(client, ACCEPTS)
+    image = {"name": "image", "shape": [1], "datatype": "BYTES", "data": [b64encode(part).decode()]}
+    body = {"inputs": [image], "outputs": [{"name": "label"}]}
+    answer = client.post(f"/v2/models/{NAME}/infer", json=body).json()
+    assert answer["outputs"][0]["data"] == ["good"]
+    body["parameters"] = {"threshold": 0.9}
+    assert client.post(f"/v2/models/{NAME}/infer", json=body).json()["code"] == "threshold_with_plan"
+
+
+def test_new_thresholds_and_reloads_keep_the_plan(client, part):
+    use(client, STOPS)
+    ask(client, "thresholds", {"version": "1", "score": 0.6, "review": None})
+    ask(client, "reload")
+    answer = predict(client, part)
+    assert (answer["decision"]["threshold"], answer["plan"]["severity"]) == (0.6, "stop")
+
+
+# === Versions of the model, and damaged files ===
+
+
+def test_a_version_that_a_plan_does_not_fit_is_not_served(start, shelf, part):
+    shelf.predictors["1"].have_classes(20)
+    shelf.put("2")  # has one mask for all classes
+    scratches = plan_of(rules=[{"defect": "scratch", "then": "accept"}])
+    shelf.set_aliases(stable="1")
+    with start() as client:
+        use(client, scratches)
+        answer = ask(client, "candidate", {"version": "2"})
+        assert (answer.status_code, answer.json()["code"]) == (422, "unusable_model")
+        assert "Plan 1 ('housing') does not fit" in answer.json()["detail"]
+        assert served(client) == {"1": ["stable"]}
+        assert predict(client, part)["decision"]["label"] == "good"
+        activate(client, None)
+        assert ask(client, "candidate", {"version": "2"}).status_code == 200
+        answer = activate(client, 1)
+        assert (answer.status_code, answer.json()["code"]) == (422, "unusable_model")
+        assert predict(client, part)["plan"] is None
+
+
+def test_nothing_is_inspected_without_an_active_plan_that_is_damaged(client, start, shelf, part):
+    use(client, STOPS)
+    folder = shelf.folder / NAME
+    for path in (folder / "plans/1.json", folder / "active_plans.json"):
+        content = path.read_bytes()
+        for damaged in (b"{", content.replace(b'"first"', b'"other"').replace(b"1,", b"7,")):
+            path.write_bytes(damaged)
+            answer = ask(client, "reload")
+            assert (answer.status_code, answer.json()["code"]) == (422, "unusable_model"), damaged
+            assert predict(client, part)["plan"]["severity"] == "stop"  # as before
+            with pytest.raises(ArtifactError), start():
+                pass
+        path.write_bytes(content)
+    (folder / "plans/1.json").unlink()
+    assert "is missing" in ask(client, "reload").json()["detail"]
+    assert client.get(f"/v1/models/{NAME}/plans/1", headers=ADMIN).json()["code"] == "plan_not_found"
+
+
+def test_an_unknown_version_is_not_activated(client, shelf):
+    answer = activate(client, 7)
+    assert (answer.status_code, answer.json()["code"]) == (404, "plan_not_found")
+    for version in (0, -1, 1.5, 1001, "first"):
+        assert activate(client, version).status_code == 400
+    assert not (shelf.folder / NAME / "active_plans.json").exists()
+
+
+def test_the_number_of_active_plans_is_limited(client, monkeypatch):
+    monkeypatch.setattr("api.models.active_plans.MAX_ACTIVE", 2)
+    use(client, ACCEPTS)
+    use(client, STOPS, "a")
+    assert activate(client, 1, "b").status_code == 200
+    third = store(client, LIMITS).json()["version"]
+    answer = activate(client, third, "c")
+    assert (answer.status_code, answer.json()["code"]) == (409, "too_many_active_plans")
+
+
+# === Record ===
+
+
+def test_the_record_has_the_plan_that_decided(recorded, part):
+    inspect(recorded, part)
+    use(recorded, ACCEPTS)
+    answer = inspect(recorded, part, "?part_id=7&station=press")
+    InspectAnswer.model_validate(answer)
+    plain, row = rows_of(recorded)
+    names = ("model_label", "plan", "plan_version", "plan_sha256", "plan_severity", "plan_finding")
+    assert {plain[name] for name in names} == {None}
+    assert (row["label"], row["model_label"], row["plan"], row["plan_version"]) == (
+        *("good", "scratch"),
+        *("housing", 1),
+    )
+    assert (row["plan_severity"], row["plan_sha256"]) == ("accept", answer["plan"]["sha256"])
+    assert (row["draw_reason"], row["draw_probability"]) == ("tolerated", 0.02)
+    record = recorded.get(f"/v1/records/{answer['record_id']}", headers=ADMIN).json()
+    assert record["answer"]["plan"] == answer["plan"]
+    assert record["draw"]["reason"] == "tolerated"
+    table = recorded.get("/v1/export/inspections?format=csv", headers=ADMIN)
+    if table.status_code == 200:
+        assert "plan_severity" in table.text.splitlines()[0]
+
+
+def test_a_repeat_after_another_plan_is_another_inspection(recorded, part):
+    use(recorded, ACCEPTS)
+    key = {"Idempotency-Key": "shot 1"}
+    first = inspect(recorded, part, "?part_id=7", **key)
+    assert inspect(recorded, part, "?part_id=7", **key)["repeated"]
+    use(recorded, plan_of("housing 2", **ANY_IS_ACCEPTED))
+    again = inspect(recorded, part, "?part_id=7", **key)
+    assert (again["repeated"], again["plan"]["version"]) == (False, 2)
+    assert again["record_id"] != first["record_id"]
+    activate(recorded, 1)
+    assert inspect(recorded, part, "?part_id=7", **key)["record_id"] == first["record_id"]
+
+
+def test_storing_and_activating_are_in_the_audit_log(recorded):
+    use(recorded, ACCEPTS)
+    activate(recorded, 1)  # changes nothing
+    changes = recorded.get("/v1/audit", headers=ADMIN).json()["changes"]
+    assert [change["what"] for change in changes] == ["activate a plan", "store a plan"]
+    assert {change["who"] for change in changes} == {"admin"}
+    active, stored = (change["after"] for change in changes)
+    assert (stored["plan"], stored["reason"], len(stored["sha256"])) == (1, "first", 64)
+    assert active["plan"] == {"version": 1, "sha256": stored["sha256"]}
+    assert (active["station"], active["reason"]) == ("", "tested")
+
+
+def test_events_name_the_plan(recorded, part):
+    from api.record.events import inspected_event
+
+    use(recorded, STOPS)
+    inspect(recorded, part)
+    (row,) = rows_of(recorded)
+    data = json.loads(inspected_event(row))["data"]
+    assert data["plan"] == {
+        "name": "housing",
+        "version": 1,
+        "severity": "stop",
+        "finding": "surface: defect: reject and stop the line",
+        "model_label": "scratch",
+    }
