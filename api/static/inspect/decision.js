@@ -13,11 +13,19 @@ export function limitsAt(decision, threshold) {
   return { threshold: limit, review: moved ? null : (decision.review_threshold ?? null), moved };
 }
 
-/** {verdict, label, moved} of an answer's decision at a threshold; `verdict` is good, review or defect. */
+/**
+ * {verdict, label, moved} of an answer's decision at a threshold; `verdict` is good, review or defect.
+ *
+ * An inspection plan decides at the model's threshold only.
+ */
 export function decideAt(decision, threshold) {
   const limits = limitsAt(decision, threshold);
   const { moved } = limits;
   const good = goodClassName(decision);
+  if (decision.plan && !moved) {
+    const { label } = decision;
+    return { verdict: { [good]: "good", review: "review" }[label] ?? "defect", label, moved };
+  }
   if (decision.score >= limits.threshold) {
     const defects = Object.entries(decision.probabilities).filter(([name]) => name !== good);
     return { verdict: "defect", label: defects.reduce((best, next) => (next[1] > best[1] ? next : best))[0], moved };
@@ -50,7 +58,8 @@ export function distinctDecimals(...scores) {
 }
 
 /** The good class: the label of a good part, else the class whose probability is 1 − score. */
-function goodClassName({ label, score, threshold, unlike_training: unlike, review_threshold: review, probabilities }) {
+function goodClassName({ label: verdict, model_label: byModel, score, threshold, unlike_training: unlike, review_threshold: review, probabilities }) {
+  const label = byModel ?? verdict;
   if (score < (review ?? threshold) && !unlike) return label;
   const distance = (name) => Math.abs(1 - score - probabilities[name]);
   const others = Object.keys(probabilities).filter((name) => name !== label);

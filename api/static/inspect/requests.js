@@ -26,7 +26,8 @@ export async function inspect(file, { model, credentials, onWait }) {
     : `v1/${query}`;
   const answer = await request(path, { method: "POST", body, credentials, onWait, noAnswer: connectionErrorText(file) });
   const json = await answer.blob();
-  return { decision: JSON.parse(await json.text()).decision, json };
+  const { decision, plan } = JSON.parse(await json.text());
+  return { decision: { ...decision, plan }, json };
 }
 
 function connectionErrorText({ size }) {

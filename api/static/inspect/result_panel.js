@@ -2,6 +2,7 @@
 
 import { byId, createElement } from "../shared/dom.js";
 import { formatDecimals, formatNumber, LOCALE, translate, translateCount } from "../shared/language.js";
+import { planText } from "../shared/plan_text.js";
 import { warningText } from "../shared/record_text.js";
 import { decideAt, distinctDecimals, limitsAt, decisionText } from "./decision.js";
 import { drawScale } from "./score_scale.js";
@@ -23,12 +24,16 @@ export function showState(result, word, reason) {
 export function showDecision(decision, threshold) {
   const decided = decideAt(decision, threshold);
   const limits = limitsAt(decision, threshold);
-  showState(decided.verdict, decisionText(decided), decisionReason(decided.verdict, decision, limits));
+  const reason = decided.moved ? "" : planText(decision.plan);
+  showState(decided.verdict, decisionText(decided), reason || decisionReason(decided.verdict, decision, limits));
   const model = decideAt(decision, null);
   byId("changed").hidden = !decided.moved;
   byId("decision").classList.toggle("changed", decided.moved);
   const note = (decision.review_threshold ?? null) === null ? translate("At your threshold.") : translate("At your threshold (no review band).");
-  byId("changed").textContent = `${note} ${translate("Model’s decision: {decision}.", { decision: decisionText(model) })}`;
+  const before = decision.plan
+    ? translate("Decision of the inspection plan: {decision}.", { decision: decisionText(model) })
+    : translate("Model’s decision: {decision}.", { decision: decisionText(model) });
+  byId("changed").textContent = `${note} ${before}`;
   drawScale(decision.score, limits, decided.verdict);
 }
 

@@ -2,6 +2,7 @@
 
 import { translate } from "../shared/language.js";
 import { timeText, timeTextWithZone } from "../shared/plant_time.js";
+import { planText } from "../shared/plan_text.js";
 import { isUnlikeTraining, scoreText, verdictText } from "../shared/record_text.js";
 
 /** Score and thresholds. */
@@ -17,6 +18,7 @@ export function scoreSentence({ answer, refusal }) {
 /** Why verdict and mask seem to differ; "" if they do not. */
 export function explanationText({ answer, has_heat_map: hasHeatMap }) {
   if (!answer) return "";
+  if (answer.plan) return planText(answer.plan);
   if (isUnlikeTraining(answer.decision)) return translate("The photograph is unlike those of the training: review instead of good.");
   const { label } = answer.decision;
   const regions = answer.regions.length;
@@ -58,10 +60,20 @@ export function factsOf({ answer, refusal, ...record }) {
     [translate("Part"), record.part_id ?? "–"],
     ...metadata,
     [translate("Model"), `${model.name} ${model.version}`],
+    ...planFacts(answer),
     [translate("Engine"), record.engine || "–"],
     [translate("API key"), record.client || "–"],
     [translate("Photograph"), `${image.width} × ${image.height} px, ${image.format.toUpperCase()}`],
     [translate("Record"), String(record.record_id)],
+  ];
+}
+
+function planFacts(answer) {
+  if (!answer?.plan) return [];
+  const { name, version } = answer.plan;
+  return [
+    [translate("Inspection plan"), `${name} ${version}`],
+    [translate("Label of the model"), verdictText(answer.decision.model_label)],
   ];
 }
 

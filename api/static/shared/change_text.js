@@ -58,6 +58,15 @@ const SENTENCES = {
       "The outbox of {receiver} was full: {count} events dropped.",
       { receiver: receiverName(after.sink) },
     ),
+  "store a plan": (name, { after }) =>
+    translate("{name} stored the inspection plan {plan}, version {version}, for {model}: {reason}", {
+      name,
+      plan: after.name,
+      version: after.plan,
+      model: after.model,
+      reason: after.reason,
+    }),
+  "activate a plan": planChangeText,
   "log in": (name) => translate("{name} logged in.", { name }),
   "lock the log-in": (_, { after }) =>
     translateCount(
@@ -162,6 +171,12 @@ export function changeText(change) {
 export function changedRecords({ before, after }) {
   const [fewer, more] = before.records.length < after.records.length ? [before, after] : [after, before];
   return more.records.filter((id) => !fewer.records.includes(id));
+}
+
+function planChangeText(name, { after: { model, station, plan, reason } }) {
+  const values = { name, model, reason, version: plan?.version ?? "", station: station || translate("all other stations") };
+  if (!plan) return translate("{name} deactivated the inspection plan of {model} at {station}: {reason}", values);
+  return translate("{name} activated version {version} of the inspection plan of {model} at {station}: {reason}", values);
 }
 
 function namedModel({ after: { model, version } }) {

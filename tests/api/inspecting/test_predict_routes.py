@@ -30,6 +30,7 @@ def test_answer_holds_every_field_of_the_schema(client, part):
         "image": {"width": 40, "height": 24, "bit_depth": 8, "format": "png", "integrity": "checked"},
         "decision": {
             "label": "scratch",
+            "model_label": None,
             "score": pytest.approx(0.8),
             "threshold": 0.5,
             "review_threshold": None,
@@ -51,6 +52,7 @@ def test_answer_holds_every_field_of_the_schema(client, part):
         "batch_size": 1,
         "warnings": [],
         "inspected_area": None,
+        "plan": None,
     }
     assert set(timing) == TIMINGS
     assert 0 <= max(timing[step] for step in TIMINGS - {"total"}) <= timing["total"]
