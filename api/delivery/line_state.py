@@ -29,11 +29,13 @@ class StationState:
 
     Attributes:
         last: The last inspection, columns of `tables.inspections`; None if there is none.
+        stop: The last inspection with the severity `stop`; None: none since the service was started.
         uninspected: The last photograph without a verdict, a row of `tables.uninspected`; None: none today.
         counts: Today's `good`, `defect`, `review`, and `uninspected`.
     """
 
     last: RowMapping | None = None
+    stop: RowMapping | None = None
     uninspected: RowMapping | None = None
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -51,6 +53,7 @@ class LineStateReader:
         self._now = now
         self._last: dict[str, RowMapping] = {}
         self._newest: RowMapping | None = None
+        self._stops: dict[str | None, RowMapping] = {}
         self._seen: int | None = None
         self._uninspected: Counter[str | None] = Counter()
         self._last_uninspected: dict[str | None, RowMapping] = {}
@@ -66,8 +69,8 @@ class LineStateReader:
         midnight = self._days.day_at(self._now()).begin
         self._follow_inspections(connection)
         self._follow_uninspected(connection, midnight)
-        states: dict[str | None, StationState] = {None: StationState(self._newest)}
-        states |= {station: StationState(last) for station, last in self._last.items()}
+        states: dict[str | None, StationState] = {None: StationState(self._newest, self._stops.get(None))}
+        states |= {name: StationState(last, self._stops.get(name)) for name, last in self._last.items()}
         for station, kind, count in self._count(connection, midnight):
             states[None].counts[kind] += count
             if station is None:
@@ -109,8 +112,11 @@ class LineStateReader:
         self._seen = max(self._seen, row["id"])
         if self._newest is None or row["id"] > self._newest["id"]:
             self._newest = row
-        if row["station"] in self._last or len(self._last) < MAX_STATIONS:
+        is_shown = row["station"] in self._last or len(self._last) < MAX_STATIONS
+        if is_shown:
             self._last[row["station"]] = row
+        if row["plan_severity"] == "stop":
+            self._stops |= {None: row} | ({row["station"]: row} if is_shown else {})
 
     # === Counts ===
 

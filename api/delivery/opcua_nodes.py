@@ -28,6 +28,8 @@ TYPES = {
     "Plan": ua.VariantType.String,
     "PlanVersion": ua.VariantType.UInt32,
     **dict.fromkeys(("PlanSeverity", "PlanFinding"), ua.VariantType.String),
+    "StopRecordId": ua.VariantType.Int64,
+    "StopAt": ua.VariantType.DateTime,
     **dict.fromkeys(("InspectedToday", "GoodToday", "DefectToday"), ua.VariantType.UInt32),
     **dict.fromkeys(("ReviewToday", "NotInspectedToday"), ua.VariantType.UInt32),
     **dict.fromkeys(("NotInspectedCode", "NotInspectedReason"), ua.VariantType.String),
@@ -141,13 +143,15 @@ class LineNodes:
 
 
 def _values(state: StationState) -> dict[str, Any]:
-    last, counts = state.last, state.counts
+    last, stop, counts = state.last, state.stop, state.counts
     return {
         "Verdict": None if last is None else verdict_of(last["label"]),
         "Label": None if last is None else last["label"],
         "Score": None if last is None else last["score"],
         "PartId": None if last is None else last["part_id"] or "",
         "RecordId": None if last is None else last["id"],
+        "StopRecordId": None if stop is None else stop["id"],
+        "StopAt": None if stop is None else stop["inspected_at"],
         "InspectedAt": None if last is None else last["inspected_at"],
         "Plan": None if last is None else last["plan"] or "",
         "PlanVersion": None if last is None else last["plan_version"] or 0,

@@ -88,7 +88,7 @@ def test_nodes_show_the_line_are_read_only_and_bad_without_the_record(running):
                     **{"InspectedAt": NOW, "InspectedToday": 1, "GoodToday": 0, "DefectToday": 1},
                     **{"ReviewToday": 0, "NotInspectedToday": 1, "NotInspectedPartId": "A18"},
                     **{"NotInspectedCode": "truncated_image", "NotInspectedReason": "It ends."},
-                    **{"NotInspectedAt": NOW},
+                    **{"NotInspectedAt": NOW, "Plan": "", "PlanVersion": 0, "PlanSeverity": ""},
                 }.items():
                     assert await variable(client, f"{path}/{name}").read_value() == value
             running.usable = False

@@ -53,6 +53,7 @@ def test_the_event_of_an_inspection(sender, tmp_path, part):
             **{"station": "line 3/cam1", "part_id": "A17", "verdict": "defect", "label": "scratch"},
             **{"score": answer["decision"]["score"], "threshold": 0.5, "review_threshold": None},
             **{"model": "unnamed", "version": "0"},
+            "plan": None,
             "metadata": {"lot": 7},
             "region_count": 1,
             "regions": [{"bbox": [10, 8, 6, 4], "area_px": 24, "label": None}],

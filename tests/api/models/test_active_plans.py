@@ -1,15 +1,27 @@
 """Inspection plans of the service: stored, activated for stations, and deciding about photographs."""
 
 import json
+import time
+from base64 import b64encode
+from functools import partial
+from zoneinfo import ZoneInfo
 
 import pytest
 from sqlalchemy import select
 
+from api.app import create_app
+from api.delivery.line_state import LineStateReader
 from api.models import plans as stored_plans
+from api.record.events import inspected_event
+from api.record.filters import Filters
 from api.record.tables import inspections
+from api.review.reviewed_export import describe_skipped, export_reviewed
+from api.settings import Settings
+from segdec.__main__ import main
 from segdec.errors import ArtifactError
 from segdec.images import encode_png
 from segdec.schemas import InspectAnswer
+from tests.api import live_server
 from tests.api.conftest import PNG, part_image
 from tests.api.models.conftest import ADMIN, ask, served
 from tests.api.models.stub_models import NAME
@@ -24,6 +36,13 @@ def plan_of(name="housing", **zone):
 
 
 ACCEPTS, STOPS = plan_of(**ANY_IS_ACCEPTED), plan_of(rules=[{"then": "stop"}])
+PLAN_FILE = """
+name = "housing"
+photograph = { width = 40, height = 24 }
+[zones.surface]
+rectangle = { corner = [0, 0], width = 40, height = 24 }
+rules = [{ then = "accept" }]
+"""
 LIMITS = plan_of(rules=[{"longer_than": "0.1 mm", "then": "reject"}])
 
 
@@ -225,8 +244,6 @@ def test_photographs_of_another_size_are_not_inspected(recorded, shelf):
 
 
 def test_the_open_inference_protocol_has_the_verdict_of_the_plan(client, part):
-    from base64 import b64encode
-
     use(client, ACCEPTS)
     image = {"name": "image", "shape": [1], "datatype": "BYTES", "data": [b64encode(part).decode()]}
     body = {"inputs": [image], "outputs": [{"name": "label"}]}
@@ -322,9 +339,8 @@ def test_the_record_has_the_plan_that_decided(recorded, part):
     record = recorded.get(f"/v1/records/{answer['record_id']}", headers=ADMIN).json()
     assert record["answer"]["plan"] == answer["plan"]
     assert record["draw"]["reason"] == "tolerated"
-    table = recorded.get("/v1/export/inspections?format=csv", headers=ADMIN)
-    if table.status_code == 200:
-        assert "plan_severity" in table.text.splitlines()[0]
+    heading = recorded.get("/v1/records/export?format=csv", headers=ADMIN).text.splitlines()[0]
+    assert set(names) < set(heading.replace('"', "").split(","))
 
 
 def test_a_repeat_after_another_plan_is_another_inspection(recorded, part):
@@ -353,8 +369,6 @@ def test_storing_and_activating_are_in_the_audit_log(recorded):
 
 
 def test_events_name_the_plan(recorded, part):
-    from api.record.events import inspected_event
-
     use(recorded, STOPS)
     inspect(recorded, part)
     (row,) = rows_of(recorded)
@@ -366,3 +380,74 @@ def test_events_name_the_plan(recorded, part):
         "finding": "surface: defect: reject and stop the line",
         "model_label": "scratch",
     }
+
+
+# === Consumers of the verdict ===
+
+
+def test_a_candidate_is_judged_by_the_same_plan(recorded, shelf, part):
+    shelf.put("2")
+    ask(recorded, "candidate", {"version": "2"})
+    use(recorded, ACCEPTS)
+    inspect(recorded, part)
+    end = time.monotonic() + 30
+    while (report := candidate(recorded))["answered"] == 0:
+        assert time.monotonic() < end
+        time.sleep(0.005)
+    assert (report["answered"], report["differing"]) == (1, 0)
+
+
+def candidate(client):
+    (found,) = client.get("/v1/review/candidates", headers=ADMIN).json()["candidates"]
+    return found
+
+
+def test_reviewed_parts_that_a_plan_tolerates_are_no_training_data(recorded, part, tmp_path):
+    use(recorded, ACCEPTS)
+    tolerated = inspect(recorded, part)["record_id"]
+    use(recorded, STOPS)
+    rejected = inspect(recorded, encode_png(part_image(brightness=220)))["record_id"]
+    for number in (tolerated, rejected):
+        body = {"label": "good", "reviewer": "Ada"}
+        path, headers = f"/v1/records/{number}/review", ADMIN | {"If-Match": '"0"'}
+        assert recorded.request("PUT", path, json=body, headers=headers).status_code == 200
+    record = recorded.app.state.service.recording.record
+    export = partial(export_reviewed, record._engine, record.pictures, Filters(), tmp_path / "out")
+    summary = recorded.run(lambda: record.run_in_thread(export))
+    assert (summary.labels["good"], summary.tolerated) == (1, 1)
+    assert "1 good ones with a defect that their inspection plan may allow" in describe_skipped(summary)
+    statistics = recorded.get("/v1/review/statistics", headers=ADMIN)
+    assert statistics.status_code == 200, statistics.text
+
+
+def test_a_stop_is_shown_until_the_next_one(recorded, part):
+    use(recorded, STOPS)
+    stop = inspect(recorded, part, "?station=press")["record_id"]
+    reader = LineStateReader(ZoneInfo("UTC"))
+    record = recorded.app.state.service.recording.record
+    read = partial(record.read, reader.read)
+    recorded.run(read)
+    inspect(recorded, encode_png(part_image(brightness=50)), "?station=press")
+    states = recorded.run(read)
+    for station in (None, "press"):
+        assert (states[station].stop["id"], states[station].last["label"]) == (stop, "good")
+
+
+def test_the_command_stores_and_activates(shelf, key_files, tmp_path, capsys, monkeypatch):
+    settings = {"models": shelf.folder, "admin_keys": key_files["admin_keys"], "batch_sizes": (1,)}
+    (tmp_path / "plan.toml").write_text(PLAN_FILE)
+    monkeypatch.setenv("SEGDEC_API_KEY", "admin")
+    with live_server.served(create_app(Settings(**settings))) as (host, port):
+        service = ["--url", f"http://{host}:{port}", "--model-name", NAME, "--reason", "drawing C"]
+        assert main(["plan", "send", str(tmp_path / "plan.toml"), *service]) == 0
+        assert "is stored as version 1 for parts" in capsys.readouterr().out
+        assert main(["plan", "activate", "1", "--station", "press 2", *service]) == 0
+        assert (
+            capsys.readouterr().out
+            == "press 2: plan 'housing', version 1\nall other stations: no plan, parts decides\n"
+        )
+        assert main(["plan", "activate", "none", "--station", "press 2", *service]) == 0
+        assert capsys.readouterr().out == "all stations: no plan, parts decides\n"
+        with pytest.raises(SystemExit):
+            main(["plan", "activate", "9", *service])
+        assert "There is no plan 9" in capsys.readouterr().err

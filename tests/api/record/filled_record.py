@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Engine, insert
 from api.database.database import write_transaction
 from api.metrics import Metrics
 from api.record.inspection import Row
+from api.record.inspection_rows import PLAN_COLUMNS
 from api.record.outbox import Outbox
 from api.record.queries import upsert_pictures
 from api.record.record import Record
@@ -37,7 +38,8 @@ def make_row(number: int, **changes: object) -> Row:
     verdict = {"label": "scratch", "score": 0.9, "log_odds": 2.0, "threshold": 0.5, "review_threshold": None}
     draw = {"draw": 0.0, "draw_probability": 1.0, "draw_reason": "defect"}
     content = {"answer": ANSWER, "mask": MASK, "heat_map": None, "unlike": None}
-    return {**keys, **part, **model, **verdict, **draw, **content, **changes}
+    plan = dict.fromkeys(("model_label", *PLAN_COLUMNS))
+    return {**keys, **part, **model, **verdict, **plan, **draw, **content, **changes}
 
 
 def stock(engine: Engine, rows: list[Row]) -> None:
