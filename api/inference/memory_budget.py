@@ -22,6 +22,10 @@ BYTES_PER_PIXEL = 32
 """Memory of a photograph without the network, while it is decoded, waits or is encoded. The measured maximum
 of all file types and mask forms is 25.
 """
+PLAN_BYTES_PER_PIXEL = 48
+"""Further memory while an inspection plan judges a photograph: the maximum of masks of noise, meshes and one
+colour.
+"""
 SPARE_SHARE = 1 / 16
 """Share of the limit that is reserved for memory that is not counted."""
 MIN_RELEASE_BYTES = 256 * 2**20
@@ -36,10 +40,17 @@ class PhotographCost:
     network_bytes: float
 
     @classmethod
-    def estimate(cls, network: NetworkCost, config: InputConfig, height: int, width: int) -> "PhotographCost":
-        """Returns the cost of a photograph of height × width px for `network`, whose input is `config`."""
+    def estimate(
+        cls, network: NetworkCost, config: InputConfig, height: int, width: int, *, has_plan: bool = False
+    ) -> "PhotographCost":
+        """Returns the cost of a photograph of height × width px for `network`, whose input is `config`.
+
+        `has_plan`: whether an inspection plan judges it.
+        """
         prepared = prod(input_size(config, height, width))
-        return cls(BYTES_PER_PIXEL * max(height * width, prepared), network.bytes_for(prepared))
+        plan_bytes = PLAN_BYTES_PER_PIXEL * height * width if has_plan else 0
+        own_bytes = BYTES_PER_PIXEL * max(height * width, prepared) + plan_bytes
+        return cls(own_bytes, network.bytes_for(prepared))
 
     @property
     def total_bytes(self) -> float:

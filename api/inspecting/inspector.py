@@ -312,7 +312,8 @@ class Inspection:
     def _reserve_memory(self, height: int, width: int, name: str) -> None:
         """Reserves the photograph's memory once its size is known and before it is decoded."""
         memory, network = self._inspector.memory, self._model.cost
-        cost = PhotographCost.estimate(network, self._model.config.input, height, width)
+        config, has_plan = self._model.config.input, self._plan is not None
+        cost = PhotographCost.estimate(network, config, height, width, has_plan=has_plan)
         memory.check_size(cost, network, f"{name} has {width} × {height} = {width * height:,} pixels")
         grows = memory.reserve(cost)
         self._cost = cost

@@ -157,10 +157,11 @@ def run_activate(options: argparse.Namespace) -> int:
     with open_service(options) as client:
         answer = client.activate_plan(options.model_name, options.version, options.station, options.reason)
     plans = {plan.station: plan for model in answer.models for plan in model.plans}
+    others = "all other stations" if set(plans) - {""} else "all stations"
     for station, plan in sorted(plans.items()):
-        print(f"{station or 'all other stations'}: plan '{plan.name}', version {plan.version}")
+        print(f"{station or others}: plan '{plan.name}', version {plan.version}")
     if "" not in plans:
-        print(f"{'all other stations' if plans else 'all stations'}: no plan, {options.model_name} decides")
+        print(f"{others}: no plan, {options.model_name} decides")
     return 0
 
 

@@ -566,3 +566,31 @@ def test_api_pages_need_no_internet(visit, service):
     expect(page.get_by_role("button", name="Try it out")).to_be_visible()
     expect(page.locator(".errors-wrapper")).to_have_count(0)  # where it names what it cannot read
     assert user.rejections == []
+
+
+def test_an_inspection_plan_decides_until_the_threshold_is_moved(open_page):
+    user = open_page()
+    finding = {"zone": "rim", "cause": "rule", "certain": True, "classes": ["scratch"]}
+    measured = {"value": 2.345, "low": 2.1, "high": 2.5, "unit": "mm"}
+    finding |= {"condition": "longer_than", "measured": measured, "limit": 2.0, "severity": "review"}
+    plan = {"name": "housing", "version": 3, "severity": "review", "findings": [finding], "defect_count": 1}
+
+    def decide(route):
+        response = route.fetch()
+        answer = response.json()
+        label = answer["decision"]["label"]
+        answer["decision"] |= {"label": verdicts[0], "model_label": label}
+        route.fulfill(response=response, json=answer | {"plan": plan})
+
+    user.page.route("**/predict*", decide)
+    verdicts = ["review", "good", "scratch"]
+    for word in ("Review", "Good", "Defect: scratch"):
+        user.drop((f"{word}.png", PART))
+        inspected(user.page, word)
+        text = "Inspection plan housing, version 3: rim: length of scratch 2.35 mm (2.1 to 2.5 mm possible), "
+        expect(user.page.locator("#reason")).to_have_text(f"{text}limit 2 mm: for review.")
+        verdicts.append(verdicts.pop(0))
+    set_slider(user.page, "score-slider", 0.0)
+    inspected(user.page, "Defect: scratch")
+    expect(user.page.locator("#changed")).to_contain_text("Decision of the inspection plan: Defect: scratch.")
+    expect(user.page.locator("#reason")).to_contain_text("Score")

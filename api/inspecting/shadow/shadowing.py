@@ -179,7 +179,8 @@ class Shadowing:
         if candidate is None or candidate.identity != shadow.candidate or waiting.has_other_plan(plan):
             self.metrics.count_skipped(shadow.candidate, "replaced")
             return
-        cost = PhotographCost.estimate(candidate.cost, candidate.config.input, *shadow.size)
+        config, has_plan = candidate.config.input, plan is not None
+        cost = PhotographCost.estimate(candidate.cost, config, *shadow.size, has_plan=has_plan)
         if not self._memory.has_room(cost):
             self.metrics.count_skipped(shadow.candidate, "too_large")
             return

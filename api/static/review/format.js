@@ -16,6 +16,7 @@ const UNLIKE = [translate("Unlike the training"), translate("The photograph is u
 
 /** Why a task needs a review: [title, sentence]. A photograph unlike the training is never good, whatever its score. */
 export function reasonText({ why, record }) {
+  if (why === "doubtful" && record.answer?.plan) return [translate("Inspection plan"), translate("The plan leaves the verdict to a person.")];
   return why === "doubtful" && record.unlike_training ? UNLIKE : (REASONS[why] ?? [why, ""]);
 }
 

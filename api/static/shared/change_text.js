@@ -174,7 +174,7 @@ export function changedRecords({ before, after }) {
 }
 
 function planChangeText(name, { after: { model, station, plan, reason } }) {
-  const values = { name, model, reason, version: plan?.version ?? "", station: station || translate("all other stations") };
+  const values = { name, model, reason, version: plan?.version ?? "", station: station || translate("all stations without a plan of their own") };
   if (!plan) return translate("{name} deactivated the inspection plan of {model} at {station}: {reason}", values);
   return translate("{name} activated version {version} of the inspection plan of {model} at {station}: {reason}", values);
 }

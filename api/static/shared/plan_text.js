@@ -3,21 +3,21 @@
 import { formatNumber, translate } from "./language.js";
 
 const MEASURES = {
-  longer_than: translate("length of {defect}"),
-  wider_than: translate("width of {defect}"),
-  larger_than: translate("area of {defect}"),
-  more_than: translate("number of {defect}"),
-  total_larger_than: translate("total area of {defect}"),
-  closer_than: translate("distance of two {defect}"),
+  longer_than: (defect) => translate("length of {defect}", { defect }),
+  wider_than: (defect) => translate("width of {defect}", { defect }),
+  larger_than: (defect) => translate("area of {defect}", { defect }),
+  more_than: (defect) => translate("number of {defect}", { defect }),
+  total_larger_than: (defect) => translate("total area of {defect}", { defect }),
+  closer_than: (defect) => translate("distance of two {defect}", { defect }),
 };
 
 const CAUSES = {
-  rule: "{defect}",
-  otherwise: translate("{defect}, which no rule allows"),
-  outside_zones: translate("{defect} outside all zones"),
-  unexplained: translate("defective by its score, but no mask score reaches the threshold"),
-  too_many_defects: translate("too many or too large defects to measure"),
-  unlike_training: translate("photograph unlike those of the training"),
+  rule: (defect) => defect,
+  otherwise: (defect) => translate("{defect}, which no rule allows", { defect }),
+  outside_zones: (defect) => translate("{defect} outside all zones", { defect }),
+  unexplained: () => translate("defective by its score, but no mask score reaches the threshold"),
+  too_many_defects: () => translate("too many or too large defects to measure"),
+  unlike_training: () => translate("photograph unlike those of the training"),
 };
 
 const CONSEQUENCES = {
@@ -43,7 +43,7 @@ function decidingText({ findings, defect_count: defects }) {
 /** A finding with its measure. */
 export function findingText({ zone, cause, classes, condition, measured, limit, certain, severity }) {
   const defect = classes.join(", ") || translate("defect");
-  const subject = measured ? measureText({ condition, defect, measured, limit }) : CAUSES[cause].replace("{defect}", () => defect);
+  const subject = measured ? measureText({ condition, defect, measured, limit }) : CAUSES[cause](defect);
   const place = cause === "rule" || cause === "otherwise" ? `${zone ?? translate("whole part")}: ` : "";
   const uncertain = certain || measured ? "" : `, ${translate("uncertain")}`;
   return `${place}${subject}${uncertain}: ${CONSEQUENCES[severity]}`;
@@ -51,9 +51,9 @@ export function findingText({ zone, cause, classes, condition, measured, limit, 
 
 function measureText({ condition, defect, measured, limit }) {
   const { value, low, high, unit } = measured;
-  const size = (number) => `${formatNumber(number, { maximumSignificantDigits: 3 })} ${unit}`.trim();
-  const values = { value: size(value), low: size(low), limit: size(limit), measure: MEASURES[condition].replace("{defect}", () => defect) };
+  const size = (number, of = unit) => `${formatNumber(number, { maximumSignificantDigits: 3 })} ${of}`.trim();
+  const values = { value: size(value), low: size(low), limit: size(limit), measure: MEASURES[condition](defect) };
   if (high === null) return translate("{measure} {value} (at least {low}), limit {limit}", values);
   if (low === high) return translate("{measure} {value}, limit {limit}", values);
-  return translate("{measure} {value} ({low} to {high} possible), limit {limit}", { ...values, high: size(high) });
+  return translate("{measure} {value} ({low} to {high} possible), limit {limit}", { ...values, low: size(low, ""), high: size(high) });
 }
