@@ -46,7 +46,7 @@ MAX_WAITING_LOG_INS = 20
 
 RECORD_ROUTES = (
     *("record.audit", "record.export", "record.record", "review.review", "inspecting.shadow.candidate"),
-    "inspecting.confirmation",
+    *("inspecting.confirmation", "plans.simulation"),
     *("data_sets.data_set", "data_sets.photograph", "data_sets.annotation", "data_sets.version"),
     *("data_sets.import", "data_sets.check", "training.proposal", "training.job", "training.worker"),
     *("trends.trend", "reports.report", "labelling.labelling", "line.line", "delivery.outbox"),

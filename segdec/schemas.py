@@ -302,6 +302,30 @@ class PlanSummary(AnswerPart):
     )
 
 
+class ChangedVerdict(AnswerPart):
+    """A recorded part whose verdict a plan would change."""
+
+    record_id: int
+    inspected_at: datetime
+    station: str
+    part_id: str | None
+    reviewed_label: str | None = Field(description="null: not reviewed")
+    label: str = Field(description="the verdict that was given")
+    new_label: str = Field(description="that of the plan; not_inspected: it cannot decide")
+    finding: str = Field(description="why")
+
+
+class PlanSimulation(AnswerPart):
+    """How a plan would have judged recorded parts, the newest first."""
+
+    judged: int = Field(description="parts; those of the four following counts together")
+    unchanged: int
+    deleted: int = Field(description="not good, and the photograph was deleted or is lost")
+    not_inspected: int = Field(description="got no verdict")
+    changed: list[ChangedVerdict]
+    next_before: int | None = Field(description="`before` of the next request; null: there are no more parts")
+
+
 class ModelDetail(ModelIdentity):
     """A served model with its manifest."""
 

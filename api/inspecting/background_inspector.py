@@ -36,7 +36,7 @@ class BackgroundResult:
     """What a model says about a photograph.
 
     Attributes:
-        prediction: Never `review`; None if the photograph is refused.
+        prediction: None if the photograph is refused.
         unlike: How it is unlike the photographs of the training; None if it is like them.
         measured: What `measure_photograph` measures, for comparisons with other photographs.
     """
@@ -79,14 +79,16 @@ class BackgroundInspector:
         self._settings, self._queue = settings, queue
         self._memory, self._inference_thread = memory, inference_thread
 
-    async def inspect(self, model: ServedModel, photograph: EncodedPhotograph) -> BackgroundResult:
-        """Inspects a photograph.
+    async def inspect(
+        self, model: ServedModel, photograph: EncodedPhotograph, *, as_served: bool = False
+    ) -> BackgroundResult:
+        """Inspects a photograph. `as_served`: the label may be `review`, as in an answer to a client.
 
         Raises:
             ImageError: If it cannot be decoded, or is larger than the service accepts.
             RequestError: 413 if the memory does not suffice for it.
         """
-        return await self._call_when_idle(partial(self._inspect, model, photograph))
+        return await self._call_when_idle(partial(self._inspect, model, photograph, as_served))
 
     async def measure(self, model: ServedModel, photograph: EncodedPhotograph) -> Mapping[str, Vector]:
         """Measures a photograph as `inspect` does, without an inspection; raises as that."""
@@ -106,13 +108,15 @@ class BackgroundInspector:
                 return
             await asyncio.sleep(IDLE_CHECK_S)
 
-    async def _inspect(self, model: ServedModel, photograph: EncodedPhotograph) -> BackgroundResult:
+    async def _inspect(
+        self, model: ServedModel, photograph: EncodedPhotograph, as_served: bool
+    ) -> BackgroundResult:
         async with self._prepared(model, photograph) as prepared:
             if self._is_refused(prepared.comparison):
                 return BackgroundResult(None, prepared.comparison.reason, prepared.measured)
             infer = partial(model.predictor.infer, prepared.image[np.newaxis])
             logits = await self._inference_thread.call(infer, when_idle=True)
-            return await asyncio.to_thread(self._interpret, model.predictor, prepared, logits)
+            return await asyncio.to_thread(self._interpret, model.predictor, prepared, logits, as_served)
 
     async def _measure(self, model: ServedModel, photograph: EncodedPhotograph) -> Mapping[str, Vector]:
         async with self._prepared(model, photograph) as prepared:
@@ -152,11 +156,14 @@ class BackgroundInspector:
         size = decoded.pixels.shape[0], decoded.pixels.shape[1]
         return _Prepared(size, image, comparison.measured or measure_photograph(image), comparison)
 
-    def _interpret(self, predictor: ImagePredictor, prepared: _Prepared, logits: Logits) -> BackgroundResult:
+    def _interpret(
+        self, predictor: ImagePredictor, prepared: _Prepared, logits: Logits, as_served: bool
+    ) -> BackgroundResult:
         config = predictor.config
         comparison = compare_surface(config, logits.surface_of(0), prepared.comparison)
         if self._is_refused(comparison):
             return BackgroundResult(None, comparison.reason, prepared.measured)
-        threshold = config.thresholds.score
-        prediction = predictor.interpret(logits, 0, prepared.size, unlike=False, threshold=threshold)
+        threshold = None if as_served else config.thresholds.score
+        unlike = as_served and comparison.reason is not None
+        prediction = predictor.interpret(logits, 0, prepared.size, unlike=unlike, threshold=threshold)
         return BackgroundResult(prediction, comparison.reason, prepared.measured)

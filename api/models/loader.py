@@ -88,9 +88,7 @@ class ModelLoader:
             )
         for name in names:
             await self._load(name, times, at_start=True)
-        if any(
-            model.plans for model in self.registry.all()
-        ):  # they take memory after the models were measured
+        if any(model.plans for model in self.registry.all()):  # they take memory, too
             await self.inference_thread.call(self.budget.measure_idle)
         if len(names) == 1:  # it stays the default if a reload adds others
             self.registry.default = names[0]

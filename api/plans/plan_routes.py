@@ -65,14 +65,27 @@ async def get_plan(model: NamedModelDep, service: ServiceDep, number: Number) ->
 
 
 def _describe(folder: PlanFolder, model: ServedModel, number: int) -> PlanDetail:
-    folder.check_exists(number)
-    stored = folder.read(number)
+    stored = _find(folder, number)
     plan = stored.version.plan
     return PlanDetail(
         **dict(_summarise(stored, model)),
         plan=plan.model_dump(mode="json", exclude_unset=True),
         sentences=plan_text(plan).splitlines(),
     )
+
+
+def _find(folder: PlanFolder, number: int) -> StoredPlan:
+    folder.check_exists(number)
+    return folder.read(number)
+
+
+async def read_stored(service: InspectionService, model: ServedModel, number: int) -> StoredPlan:
+    """Reads a stored version.
+
+    Raises:
+        RequestError: 404 if it does not exist, 409 if it is damaged or the model has no place for plans.
+    """
+    return await _read(_find, _folder(service, model), number)
 
 
 def _summarise(stored: StoredPlan, model: ServedModel) -> PlanSummary:

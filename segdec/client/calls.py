@@ -24,6 +24,7 @@ from segdec.schemas import (
     MaskForm,
     MaskSpace,
     ModelDetail,
+    PlanSimulation,
     PlanSummary,
     Problem,
     RecordedMaskForm,
@@ -257,6 +258,20 @@ def activate_plan(model: str, version: int | None, station: str, reason: str) ->
         retried=False,
         timeout_s=RELOAD_TIMEOUT_S,
     )
+
+
+def simulate_plan(
+    model: str, version: int, *, station: str | None = None, before: int | None = None
+) -> Call[PlanSimulation]:
+    """Judges recorded parts by a stored plan, of a station or of all; needs an admin key.
+
+    One call judges up to 1,000 parts with record ids below `before`; the next one continues at the
+    `next_before` of its answer. Errors as `store_plan`.
+    """
+    path = f"/v1/models/{_segment(model)}/plans/{version}/simulation"
+    parameters = {} if station is None else {"station": _name("station", station)}
+    parameters |= {} if before is None else {"before": str(before)}
+    return Call("POST", path, response_reader(PlanSimulation), parameters, timeout_s=RELOAD_TIMEOUT_S)
 
 
 def _model_path(model: str | None, version: str | None) -> str:

@@ -18,6 +18,7 @@ from segdec.client.calls import predict as predict_call
 from segdec.client.calls import predict_batch as predict_batch_call
 from segdec.client.calls import ready as ready_call
 from segdec.client.calls import reload as reload_call
+from segdec.client.calls import simulate_plan as simulate_plan_call
 from segdec.client.calls import store_plan as store_plan_call
 from segdec.client.connection import connection_options
 from segdec.client.replies import Reply, replica_lost, second_replica_lost
@@ -113,6 +114,7 @@ class Client:
     reload = _method(reload_call)
     store_plan = _method(store_plan_call)
     activate_plan = _method(activate_plan_call)
+    simulate_plan = _method(simulate_plan_call)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -169,6 +171,7 @@ class AsyncClient:
     reload = _async_method(reload_call)
     store_plan = _async_method(store_plan_call)
     activate_plan = _async_method(activate_plan_call)
+    simulate_plan = _async_method(simulate_plan_call)
 
     async def aclose(self) -> None:
         """Closes the connections."""

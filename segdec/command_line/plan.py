@@ -1,16 +1,13 @@
-"""Inspection plans on the command line: `segdec plan check`, `scale`, `schema`, `send` and `activate`."""
+"""Helps to write inspection plans: `segdec plan check`, `segdec plan scale` and `segdec plan schema`."""
 
 import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from segdec.artifact import open_artifact
-from segdec.command_line.service_keys import KEY_VARIABLE, explain_key_errors, read_key
+from segdec.command_line.service_plans import add_service_commands
 from segdec.errors import ConfigError
 from segdec.images import read_image, write_png
 from segdec.plan.board import MIN_CORNERS, Board, measure_plane
@@ -21,9 +18,6 @@ from segdec.plan.plan_file import read_plan
 from segdec.plan.sentences import plan_text, size_error_text
 from segdec.plan.zone_overlay import ZoneOverlay
 from segdec.runtime.cli import Commands
-
-if TYPE_CHECKING:
-    from segdec.client import Client
 
 MIN_COVERED = 0.3
 """Share of the photograph that a board must cover, else there is a warning."""
@@ -53,32 +47,10 @@ def add_plan(commands: Commands) -> None:
     scale.add_argument("--marker-mm", type=parse_length, metavar="MM", help="side of a ChArUco marker")
     scale.set_defaults(run=run_scale)
 
-    send = below.add_parser("send", help="store a plan on a service")
-    send.add_argument("plan", type=Path, metavar="FILE", help="the plan, TOML")
-    _add_service(send)
-    send.set_defaults(run=run_send)
-
-    activate = below.add_parser("activate", help="let a stored plan decide on a service")
-    activate.add_argument(
-        "version", type=parse_version, metavar="VERSION", help="of the stored plan; none: the model decides"
-    )
-    _add_service(activate)
-    activate.add_argument(
-        "--station", default="", metavar="NAME", help="only there; default: all without a plan of their own"
-    )
-    activate.set_defaults(run=run_activate)
+    add_service_commands(below)
 
     schema = below.add_parser("schema", help="print the JSON schema of a plan")
     schema.set_defaults(run=run_schema)
-
-
-def _add_service(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--url", required=True, help="the service, for example http://127.0.0.1:8000")
-    command.add_argument("--model-name", required=True, metavar="NAME", help="model that the plan is for")
-    command.add_argument("--reason", required=True, metavar="TEXT", help="why, for the audit log")
-    command.add_argument(
-        "--api-key-file", type=Path, metavar="FILE", help=f"file with the API key; default: ${KEY_VARIABLE}"
-    )
 
 
 def run_check(options: argparse.Namespace) -> int:
@@ -137,54 +109,6 @@ def run_scale(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return 0
-
-
-def run_send(options: argparse.Namespace) -> int:
-    """Stores a plan on a service."""
-    plan = read_plan(options.plan)
-    with open_service(options) as client:
-        stored = client.store_plan(options.model_name, plan, options.reason)
-    print(
-        f"Plan '{stored.name}' is stored as version {stored.version} for {options.model_name}. It decides "
-        f"after: segdec plan activate {stored.version} --url {options.url} --model-name {options.model_name} "
-        '--reason "…"'
-    )
-    return 0
-
-
-def run_activate(options: argparse.Namespace) -> int:
-    """Activates a stored plan, or none."""
-    with open_service(options) as client:
-        answer = client.activate_plan(options.model_name, options.version, options.station, options.reason)
-    plans = {plan.station: plan for model in answer.models for plan in model.plans}
-    others = "all other stations" if set(plans) - {""} else "all stations"
-    for station, plan in sorted(plans.items()):
-        print(f"{station or others}: plan '{plan.name}', version {plan.version}")
-    if "" not in plans:
-        print(f"{others}: no plan, {options.model_name} decides")
-    return 0
-
-
-@contextmanager
-def open_service(options: argparse.Namespace) -> Iterator["Client"]:
-    """Opens the client of the service that the options name."""
-    from segdec.client import Client
-
-    key = read_key(options.api_key_file)
-    with (
-        explain_key_errors(options.url, options.api_key_file, key),
-        Client(options.url, api_key=key) as client,
-    ):
-        yield client
-
-
-def parse_version(text: str) -> int | None:
-    """Parses the version of a stored plan, or `none`, for `argparse`."""
-    if text == "none":
-        return None
-    if not re.fullmatch("[1-9][0-9]{0,3}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a version. Expected a number from 1, or none")
-    return int(text)
 
 
 def parse_squares(text: str) -> tuple[int, int]:

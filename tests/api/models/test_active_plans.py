@@ -18,6 +18,7 @@ from api.record.tables import inspections
 from api.review.reviewed_export import describe_skipped, export_reviewed
 from api.settings import Settings
 from segdec.__main__ import main
+from segdec.client import Client
 from segdec.errors import ArtifactError
 from segdec.images import encode_png
 from segdec.schemas import InspectAnswer
@@ -451,3 +452,85 @@ def test_the_command_stores_and_activates(shelf, key_files, tmp_path, capsys, mo
         with pytest.raises(SystemExit):
             main(["plan", "activate", "9", *service])
         assert "There is no plan 9" in capsys.readouterr().err
+
+
+# === Simulation ===
+
+
+def simulate(client, version, query=""):
+    answer = client.post(f"/v1/models/{NAME}/plans/{version}/simulation{query}", headers=ADMIN)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_simulation_judges_recorded_parts_without_effect(recorded, shelf, part):
+    first = inspect(recorded, part, "?part_id=7&station=a")["record_id"]
+    inspect(recorded, encode_png(part_image(brightness=50)), "?station=a")
+    inspect(recorded, part, "?station=b")
+    accepts, stops = (store(recorded, plan).json()["version"] for plan in (ACCEPTS, STOPS))
+    runs = len(shelf.predictors["1"].shapes)
+    found = simulate(recorded, accepts)
+    assert len(shelf.predictors["1"].shapes) == runs + 2  # a good part needs no inspection
+    assert (found["judged"], found["unchanged"], found["deleted"], found["not_inspected"]) == (3, 1, 0, 0)
+    assert [(one["label"], one["new_label"]) for one in found["changed"]] == [("scratch", "good")] * 2
+    assert simulate(recorded, stops)["changed"] == []
+    only = simulate(recorded, accepts, "?station=a")
+    assert (only["judged"], only["changed"][0]["record_id"], only["changed"][0]["part_id"]) == (2, first, "7")
+    assert found["next_before"] is None
+    newest = simulate(recorded, accepts, "?limit=1")
+    assert (newest["judged"], newest["changed"][0]["station"], newest["next_before"]) == (1, "b", 3)
+    assert simulate(recorded, accepts, "?before=3")["judged"] == 2
+    assert len(rows_of(recorded)) == 3
+    assert predict(recorded, part)["plan"] is None
+
+
+def test_a_simulation_ends_after_some_photographs_and_names_what_it_cannot_judge(recorded, monkeypatch):
+    monkeypatch.setattr("api.plans.simulation.MAX_INSPECTED", 2)
+    for width in (40, 48, 40):
+        inspect(recorded, encode_png(part_image(24, width)))
+    plan = store(recorded, ACCEPTS).json()["version"]
+    page = simulate(recorded, plan)
+    assert [one["new_label"] for one in page["changed"]] == ["good", "not_inspected"]
+    assert "48 × 24 px" in page["changed"][1]["finding"]
+    assert (page["judged"], page["next_before"]) == (2, 2)
+    rest = simulate(recorded, plan, f"?before={page['next_before']}")
+    assert (rest["judged"], len(rest["changed"]), rest["next_before"]) == (1, 1, None)
+
+
+def test_a_simulation_after_a_plan_compares_with_the_given_verdict(recorded, part):
+    use(recorded, ACCEPTS)
+    inspect(recorded, part)
+    assert simulate(recorded, 1)["changed"] == []
+    stops = store(recorded, STOPS).json()["version"]
+    (changed,) = simulate(recorded, stops)["changed"]
+    assert (changed["label"], changed["new_label"]) == ("good", "scratch")
+    assert changed["finding"] == "surface: defect: reject and stop the line"
+
+
+def test_parts_whose_photograph_was_deleted_are_counted(recorded, part):
+    number = inspect(recorded, part)["record_id"]
+    answer = recorded.request("DELETE", f"/v1/admin/records/{number}/picture", headers=ADMIN)
+    assert answer.status_code < 300, answer.text
+    plan = store(recorded, ACCEPTS).json()["version"]
+    assert simulate(recorded, plan)["deleted"] == 1
+    unknown = recorded.post(f"/v1/models/{NAME}/plans/7/simulation", headers=ADMIN)
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "plan_not_found")
+
+
+def test_the_command_prints_a_simulation(shelf, key_files, tmp_path, capsys, monkeypatch, part):
+    settings = {"models": shelf.folder, "admin_keys": key_files["admin_keys"], "batch_sizes": (1,)}
+    settings |= {"record": "required", "record_folder": tmp_path / "record"}
+    (tmp_path / "plan.toml").write_text(PLAN_FILE)
+    monkeypatch.setenv("SEGDEC_API_KEY", "admin")
+    with live_server.served(create_app(Settings(**settings))) as (host, port):
+        service = ["--url", f"http://{host}:{port}", "--model-name", NAME]
+        with Client(f"http://{host}:{port}", api_key="admin") as client:
+            client.inspect(part, part_id="7")
+        main(["plan", "send", str(tmp_path / "plan.toml"), *service, "--reason", "drawing C"])
+        capsys.readouterr()
+        assert main(["plan", "simulate", "1", *service]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "record 1, part 7: scratch → good: all defects are within the limits: accept",
+        "Of the last 1 parts, version 1 changes 1 verdicts.",
+        "scratch → good: 1",
+    ]

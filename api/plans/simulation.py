@@ -1,0 +1,124 @@
+"""Judges recorded parts by a stored plan, to show which verdicts it would change."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping
+
+from api.errors import RequestError
+from api.inspecting.background_inspector import BackgroundInspector
+from api.inspecting.encoded_photograph import EncodedPhotograph
+from api.models.registry import ServedModel
+from api.record.filters import equal
+from api.record.queries import with_pictures
+from api.record.record import Record
+from api.record.tables import inspections
+from segdec.config import GOOD
+from segdec.errors import ImageError
+from segdec.plan.judgement import PlanJudge
+from segdec.plan.sentences import judgement_sentence
+from segdec.runtime.identifiers import NOT_INSPECTED
+from segdec.schemas import ChangedVerdict, PlanSimulation
+
+MAX_INSPECTED = 50
+"""Photographs that the model inspects again in one request; one takes a fraction of a second."""
+NAMES = ("id", "inspected_at", "station", "part_id", "picture", "label", "model_label", "reviewed_label")
+UNUSABLE = frozenset({404, 413, 422})
+"""Statuses of errors that concern a single photograph."""
+
+
+@dataclass
+class Simulation:
+    """Judges the newest recorded parts of a model, which inspects again what it did not call good.
+
+    What the model calls good stays good by any plan.
+
+    Args:
+        record: Has the parts with their photographs.
+        inspector: Runs the model while no request needs it.
+        model: The version that inspects.
+        judge: The plan.
+    """
+
+    record: Record
+    inspector: BackgroundInspector
+    model: ServedModel
+    judge: PlanJudge
+    _changed: list[ChangedVerdict] = field(default_factory=list)
+    _counts: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("unchanged", "deleted", "not_inspected"), 0)
+    )
+
+    async def run(self, station: str | None, before: int | None, limit: int) -> PlanSimulation:
+        """Judges up to `limit` parts with an id below `before`, of a station or of all.
+
+        Raises:
+            RequestError: 503 if the record cannot be read.
+        """
+        rows = await self.record.read(_list, self.model, station, before, limit + 1)
+        inspected = judged = 0
+        for row in rows[:limit]:
+            if inspected == MAX_INSPECTED:
+                break
+            is_good = (row["model_label"] or row["label"]) == GOOD
+            if is_good:
+                self._counts["unchanged"] += 1
+            elif row["label"] == NOT_INSPECTED:
+                self._counts["not_inspected"] += 1
+            else:
+                inspected += 1
+                await self._judge_again(row)
+            judged += 1
+        more = len(rows) > judged
+        return PlanSimulation(
+            judged=judged,
+            **self._counts,
+            changed=self._changed,
+            next_before=rows[judged - 1]["id"] if more and judged else None,
+        )
+
+    async def _judge_again(self, row: RowMapping) -> None:
+        try:
+            picture = await self.record.read_picture(row)
+        except RequestError as error:
+            if error.status != 404:
+                raise
+            self._counts["deleted"] += 1
+            return
+        label, finding = await self._verdict(EncodedPhotograph(picture, f"record {row['id']}"))
+        if label == row["label"]:
+            self._counts["unchanged"] += 1
+        else:
+            facts = {name: row[name] for name in ("inspected_at", "station", "part_id", "reviewed_label")}
+            self._changed.append(
+                ChangedVerdict(
+                    record_id=row["id"], **facts, label=row["label"], new_label=label, finding=finding
+                )
+            )
+
+    async def _verdict(self, photograph: EncodedPhotograph) -> tuple[str, str]:
+        """Returns the label of the plan and the finding that decided, or why it cannot decide."""
+        try:
+            result = await self.inspector.inspect(self.model, photograph, as_served=True)
+            if result.prediction is None:
+                return NOT_INSPECTED, result.unlike or ""
+            unlike = result.unlike is not None
+            judgement = await asyncio.to_thread(self.judge.judge, result.prediction, unlike=unlike)
+        except (ImageError, RequestError) as error:
+            if isinstance(error, RequestError) and error.status not in UNUSABLE:
+                raise
+            return NOT_INSPECTED, str(error)
+        return judgement.label, judgement_sentence(judgement, self.judge.plan)
+
+
+def _list(
+    connection: Connection, model: ServedModel, station: str | None, before: int | None, limit: int
+) -> Sequence[RowMapping]:
+    table = inspections.c
+    statement = with_pictures([table[name] for name in NAMES]).order_by(table.id.desc()).limit(limit)
+    conditions: list[Any] = [*equal(inspections, model=model.identity.name, station=station)]
+    if before is not None:
+        conditions.append(table.id < before)
+    return connection.execute(statement.where(*conditions)).mappings().all()
