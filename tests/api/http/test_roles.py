@@ -97,6 +97,8 @@ reviewer       POST            /v1/review/next
 reviewer       GET             /v1/review/agreement
 reviewer       GET             /v1/review/statistics
 reviewer       PUT DELETE      /v1/records/{record_id}/review
+operator       GET             /v1/models/{name}/plans
+operator       GET             /v1/models/{name}/plans/{number}
 reviewer       POST            /v1/models/{name}/confirmed
 reviewer       GET             /v1/training/jobs
 reviewer       GET             /v1/training/jobs/{job_id}
@@ -120,6 +122,9 @@ engineer       POST            /v1/admin/models/{name}/reload
 engineer       POST            /v1/admin/models/{name}/rollback
 engineer       POST            /v1/admin/models/{name}/thresholds
 engineer       DELETE          /v1/admin/models/{name}/versions/{version}/confirmed/{number}
+engineer       POST            /v1/models/{name}/plans
+engineer       POST            /v1/models/{name}/plans/{number}/simulation
+engineer       POST            /v1/admin/models/{name}/plan
 engineer       POST            /v1/admin/outbox/retry
 engineer       POST            /v1/admin/outbox/{event_id}/discard
 engineer       POST            /v1/admin/outbox/{event_id}/retry

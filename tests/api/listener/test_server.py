@@ -73,6 +73,7 @@ def test_http_answer_equals_the_prediction(tiny_artifact, bodies):
         "aliases": ["stable"],
         "signed_by": None,
         "confirmed": None,
+        "plans": [],
         "manifest": manifest.model_dump(mode="json"),
         "thresholds": limits,
     }
