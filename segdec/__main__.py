@@ -254,7 +254,7 @@ def predict(images: Sequence[Path], options: argparse.Namespace) -> int:
     searched = [path for path in options.images if path.is_dir()]
     folder = None if options.out is None else OverlayFolder(options.out, images, searched)
     with open_inspector(options) as inspector:
-        table = TerminalTable(images, inspector.labels, with_reason=options.plan is not None)
+        table = TerminalTable(images, inspector.labels, with_reason=inspector.has_plan)
         table.print_headings()
         missed = inspect(images, inspector, table, *([] if folder is None else [folder.write]))
     print_plan_changes(table.plan_changes, images)

@@ -12,7 +12,6 @@ from segdec.command_line.inspectors import InspectedFile, Inspector
 from segdec.command_line.score_text import score_text
 from segdec.errors import ImageError
 from segdec.inference.pipeline import Pipeline, PipelineStage
-from segdec.plan.sentences import judgement_sentence
 from segdec.runtime.cli import progress_bar
 from segdec.runtime.identifiers import REVIEW
 
@@ -80,13 +79,6 @@ def print_not_inspected_count(missed: int, images: Sequence[Path]) -> None:
         _print_line(f"NOT INSPECTED: {count}. Hold these parts; their state is unknown.", sys.stderr)
 
 
-def reason_text(file: InspectedFile) -> str:
-    """Returns why an inspection plan decided as it did; empty without a plan or without a defect."""
-    if file.plan is None or file.judgement is None:
-        return ""
-    return judgement_sentence(file.judgement, file.plan)
-
-
 # === The table ===
 
 
@@ -118,7 +110,7 @@ class TerminalTable:
         """Prints the row of a photograph that was inspected."""
         self.review_count += file.label == REVIEW
         numbers = score_text(file.score, file.threshold, file.review_threshold)
-        self._print((str(file.path), file.label, *numbers, str(len(file.region_labels)), reason_text(file)))
+        self._print((str(file.path), file.label, *numbers, str(len(file.region_labels)), file.reason))
         if file.model_label not in (None, file.label):
             self.plan_changes[file.model_label, file.label] += 1
         for warning in file.warnings:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ from segdec.mask_decoding import fill_polygons, unpack_mask
 from segdec.plan.findings import Judgement
 from segdec.plan.inspection_plan import Plan
 from segdec.plan.judgement import PlanJudge
+from segdec.plan.sentences import judgement_sentence
+from segdec.plan.severity import Severity
 from segdec.predictor import Predictor
 from segdec.runtime.cli import import_tensorflow
 from segdec.runtime.identifiers import REVIEW
@@ -55,8 +57,8 @@ class InspectedFile:
     """An image file with the parts of its `Prediction` or `Answer` that the command line uses.
 
     `region_labels` has the class of each region, None for a model with one mask for all classes. `pictures`
-    are None if they were not requested. With an inspection plan `label` is that of its `judgement`, and
-    `model_label` that of the model.
+    are None if they were not requested. With an inspection plan `label` is its verdict, with `severity` and
+    `reason`, and `model_label` is that of the model; `plan` is None if a service has it.
     """
 
     path: Path
@@ -69,7 +71,8 @@ class InspectedFile:
     warnings: tuple[str, ...]
     pictures: MaskedPhotograph | None
     plan: Plan | None = None
-    judgement: Judgement | None = None
+    severity: Severity | None = None
+    reason: str = ""
     model_label: str | None = None
 
 
@@ -78,12 +81,14 @@ class Inspector(Protocol):
 
     Attributes:
         labels: Possible labels.
+        has_plan: Whether an inspection plan decides.
         stages: Steps from a path to an `InspectedFile`; each may run in its own thread. They raise ImageError
             if this photograph cannot be inspected, another SegdecError if no photograph can be.
         max_in_flight: How many photographs in progress at once suffice to keep the slowest step busy.
     """
 
     labels: tuple[str, ...]
+    has_plan: bool
     stages: tuple[PipelineStage, ...]
     max_in_flight: int
 
@@ -132,6 +137,7 @@ class LocalInspector:
             import_tensorflow()
         predictor = Predictor.from_artifact(artifact, name, threads=threads)
         self._config = predictor.config
+        self.has_plan = plan is not None
         self._judge = None if plan is None else PlanJudge(plan, predictor.config)
         self.notes = predictor.notes
         self.identity = {
@@ -187,10 +193,15 @@ class LocalInspector:
             integrity=pending.photograph.integrity,
             warnings=(*pending.photograph.warnings, *differences),
             pictures=pictures,
-            plan=None if self._judge is None else self._judge.plan,
-            judgement=judgement,
             model_label=prediction.label,
+            **self._describe(judgement),
         )
+
+    def _describe(self, judgement: Judgement | None) -> dict[str, Any]:
+        if self._judge is None or judgement is None:
+            return {}
+        plan = self._judge.plan
+        return {"plan": plan, "severity": judgement.severity, "reason": judgement_sentence(judgement, plan)}
 
 
 class RemoteInspector:
@@ -218,6 +229,7 @@ class RemoteInspector:
         self._model, self._version = model, version
         served = client.models()
         self.labels = served_labels(served, model, review=threshold is None)
+        self.has_plan = any(one.plans for one in _find_served(served, model))
         self._mask: MaskForm = choose_mask(served, model) if pictures else "none"
         self._white_levels = {
             (one.name, one.version): one.manifest.get("input", {}).get("white_level") for one in served
@@ -252,6 +264,8 @@ class RemoteInspector:
             warnings=tuple(answer.warnings),
             pictures=pictures,
             model_label=answer.decision.model_label,
+            severity=None if answer.plan is None else answer.plan.severity,
+            reason="" if answer.plan is None else answer.plan.sentence,
         )
 
 

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from segdec.command_line.inspection_loop import reason_text
 from segdec.command_line.inspectors import InspectedFile
 from segdec.command_line.score_text import score_text
 from segdec.errors import ConfigError
@@ -55,7 +54,7 @@ class OverlayFolder:
             return file
         pixels, mask = file.pictures.pixels, file.pictures.mask
         score, limits = score_text(file.score, file.threshold, file.review_threshold)
-        caption = f"{file.label}  score {score}  threshold {limits}\n{reason_text(file)}".rstrip()
+        caption = f"{file.label}  score {score}  threshold {limits}\n{file.reason}".rstrip()
         if file.plan is not None:
             self._zones = self._zones or ZoneOverlay(file.plan)
             pixels = self._zones.draw(pixels)

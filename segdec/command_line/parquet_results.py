@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from segdec.command_line.inspection_loop import NOT_INSPECTED, reason_text
+from segdec.command_line.inspection_loop import NOT_INSPECTED
 from segdec.command_line.inspectors import InspectedFile, MaskedPhotograph
 from segdec.errors import ConfigError, ImageError, MissingExtraError
 from segdec.imaging.run_lengths import encode_run_lengths
@@ -114,9 +114,9 @@ class ResultFolder:
             mask=encode_run_lengths(mask) if mask is not None and mask.any() else None,
             integrity=file.integrity,
             warnings=file.warnings,
-            model_label=None if file.judgement is None else file.model_label,
-            severity=None if file.judgement is None else file.judgement.severity,
-            reason=reason_text(file) or None,
+            model_label=None if file.severity is None else file.model_label,
+            severity=file.severity,
+            reason=file.reason or None,
         )
 
     def add_failure(self, path: Path, error: ImageError) -> None:

@@ -434,7 +434,7 @@ def test_a_stop_is_shown_until_the_next_one(recorded, part):
         assert (states[station].stop["id"], states[station].last["label"]) == (stop, "good")
 
 
-def test_the_command_stores_and_activates(shelf, key_files, tmp_path, capsys, monkeypatch):
+def test_the_command_stores_and_activates(shelf, key_files, tmp_path, capsys, monkeypatch, part):
     settings = {"models": shelf.folder, "admin_keys": key_files["admin_keys"], "batch_sizes": (1,)}
     (tmp_path / "plan.toml").write_text(PLAN_FILE)
     monkeypatch.setenv("SEGDEC_API_KEY", "admin")
@@ -452,6 +452,15 @@ def test_the_command_stores_and_activates(shelf, key_files, tmp_path, capsys, mo
         with pytest.raises(SystemExit):
             main(["plan", "activate", "9", *service])
         assert "There is no plan 9" in capsys.readouterr().err
+        assert main(["plan", "activate", "1", *service]) == 0
+        capsys.readouterr()
+        (tmp_path / "part.png").write_bytes(part)
+        assert main(["predict", str(tmp_path / "part.png"), *service[:2]]) == 0
+        printed = capsys.readouterr()
+        heading, row = printed.out.splitlines()
+        assert heading.split()[-1] == "reason"
+        assert row.endswith("all defects are within the limits: accept")
+        assert "The plan changed 1 of 1 verdicts: 1 from scratch to good." in printed.err
 
 
 # === Simulation ===
