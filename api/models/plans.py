@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -108,7 +109,8 @@ class PlanFolder:
 
     def numbers(self) -> list[int]:
         """Returns the numbers of all versions, ascending."""
-        return sorted(int(path.stem) for path in self.folder.glob("[1-9]*.json") if path.stem.isdecimal())
+        names = (path.stem for path in self.folder.glob("*.json"))
+        return sorted(int(name) for name in names if re.fullmatch("[1-9][0-9]{0,8}", name))
 
     def check_exists(self, number: int) -> None:
         """Raises a RequestError, 404, if there is no version `number`."""

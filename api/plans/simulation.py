@@ -22,7 +22,7 @@ from segdec.plan.sentences import judgement_sentence
 from segdec.runtime.identifiers import NOT_INSPECTED
 from segdec.schemas import ChangedVerdict, PlanSimulation
 
-MAX_INSPECTED = 50
+MAX_INSPECTED = 20
 """Photographs that the model inspects again in one request; one takes a fraction of a second."""
 NAMES = ("id", "inspected_at", "station", "part_id", "picture", "label", "model_label", "reviewed_label")
 UNUSABLE = frozenset({404, 413, 422})

@@ -36,7 +36,7 @@ async def simulate_plan(
     limit: Limit = MAX_PARTS,
 ) -> PlanSimulation:
     """Judges the newest recorded parts by a stored plan, which need not be active. A request ends early after
-    50 photographs that the model has to inspect again; the next one continues at `next_before`.
+    20 photographs that the model has to inspect again; the next one continues at `next_before`.
     """
     stored = await read_stored(service, model, number)
     try:
