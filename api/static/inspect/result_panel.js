@@ -2,7 +2,7 @@
 
 import { byId, createElement } from "../shared/dom.js";
 import { formatDecimals, formatNumber, LOCALE, translate, translateCount } from "../shared/language.js";
-import { planText } from "../shared/plan_text.js";
+import { planVerdictText } from "../shared/plan_text.js";
 import { warningText } from "../shared/record_text.js";
 import { decideAt, distinctDecimals, limitsAt, decisionText } from "./decision.js";
 import { drawScale } from "./score_scale.js";
@@ -24,7 +24,7 @@ export function showState(result, word, reason) {
 export function showDecision(decision, threshold) {
   const decided = decideAt(decision, threshold);
   const limits = limitsAt(decision, threshold);
-  const reason = decided.moved ? "" : planText(decision.plan);
+  const reason = decided.moved ? "" : planVerdictText(decision.plan);
   showState(decided.verdict, decisionText(decided), reason || decisionReason(decided.verdict, decision, limits));
   const model = decideAt(decision, null);
   byId("changed").hidden = !decided.moved;

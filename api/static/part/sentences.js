@@ -2,7 +2,7 @@
 
 import { translate } from "../shared/language.js";
 import { timeText, timeTextWithZone } from "../shared/plant_time.js";
-import { planText } from "../shared/plan_text.js";
+import { planVerdictText } from "../shared/plan_text.js";
 import { isUnlikeTraining, scoreText, verdictText } from "../shared/record_text.js";
 
 /** Score and thresholds. */
@@ -18,7 +18,7 @@ export function scoreSentence({ answer, refusal }) {
 /** Why verdict and mask seem to differ; "" if they do not. */
 export function explanationText({ answer, has_heat_map: hasHeatMap }) {
   if (!answer) return "";
-  if (answer.plan) return planText(answer.plan);
+  if (answer.plan) return planVerdictText(answer.plan);
   if (isUnlikeTraining(answer.decision)) return translate("The photograph is unlike those of the training: review instead of good.");
   const { label } = answer.decision;
   const regions = answer.regions.length;

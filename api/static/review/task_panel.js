@@ -2,7 +2,7 @@
 
 import { byId, createElement } from "../shared/dom.js";
 import { formatNumber, translate, translateCount } from "../shared/language.js";
-import { planText } from "../shared/plan_text.js";
+import { planVerdictText } from "../shared/plan_text.js";
 import { timeText } from "../shared/plant_time.js";
 import { verdictKind, thresholdText, partName, scoreText, servingLabel, verdictText, warningText } from "../shared/record_text.js";
 import { reasonText, reviewText } from "./format.js";
@@ -23,7 +23,7 @@ export function showTask(task) {
   byId("why-text").textContent = text;
   const own = refusal
     ? model(translate("Model in service"), refusal.model, { label: serving, score: null }, refusal.detail)
-    : model(translate("Model in service"), answer.model, answer.decision, planText(answer.plan) || thresholdText(answer.decision));
+    : model(translate("Model in service"), answer.model, answer.decision, planVerdictText(answer.plan) || thresholdText(answer.decision));
   const candidates = shadows.map((shadow) => {
     const differs = shadow.label !== serving;
     const name = { name: shadow.model, version: shadow.version };

@@ -29,7 +29,7 @@ const CONSEQUENCES = {
 };
 
 /** Which plan decided, and why; "" without a plan. */
-export function planText(plan) {
+export function planVerdictText(plan) {
   if (!plan) return "";
   const { name, version } = plan;
   return translate("Inspection plan {name}, version {version}: {finding}.", { name, version, finding: decidingText(plan) });
