@@ -22,9 +22,9 @@ BYTES_PER_PIXEL = 32
 """Memory of a photograph without the network, while it is decoded, waits or is encoded. The measured maximum
 of all file types and mask forms is 25.
 """
-PLAN_BYTES_PER_PIXEL = 48
-"""Further memory while an inspection plan judges a photograph: the maximum of masks of noise, meshes and one
-colour.
+PLAN_BYTES_PER_PIXEL, PLAN_BYTES = 48, 16 * 2**20
+"""Further memory while an inspection plan judges a photograph. Masks of noise take up to 120 MB more for their
+centre lines.
 """
 SPARE_SHARE = 1 / 16
 """Share of the limit that is reserved for memory that is not counted."""
@@ -48,7 +48,7 @@ class PhotographCost:
         `has_plan`: whether an inspection plan judges it.
         """
         prepared = prod(input_size(config, height, width))
-        plan_bytes = PLAN_BYTES_PER_PIXEL * height * width if has_plan else 0
+        plan_bytes = PLAN_BYTES_PER_PIXEL * height * width + PLAN_BYTES if has_plan else 0
         own_bytes = BYTES_PER_PIXEL * max(height * width, prepared) + plan_bytes
         return cls(own_bytes, network.bytes_for(prepared))
 
