@@ -23,8 +23,8 @@ BYTES_PER_PIXEL = 32
 of all file types and mask forms is 25.
 """
 PLAN_BYTES_PER_PIXEL, PLAN_BYTES = 48, 16 * 2**20
-"""Further memory while an inspection plan judges a photograph. Masks of noise take up to 120 MB more for their
-centre lines.
+"""Further memory while an inspection plan judges a photograph. Masks of noise take up to 120 MB more, for
+their centre lines.
 """
 SPARE_SHARE = 1 / 16
 """Share of the limit that is reserved for memory that is not counted."""

@@ -10,7 +10,7 @@ from segdec.plan.inspection_plan import Plan
 from segdec.plan.judgement import PlanJudge
 from tests.segdec.plan.plans import make_model, predict, rectangle
 
-SIDE = 512
+SIDE = 256
 RULES = ({"longer_than": "4 mm", "then": "reject"}, {"total_larger_than": "2 %", "then": "review"})
 
 
@@ -26,7 +26,7 @@ def one_colour():
 
 @pytest.mark.parametrize("scores", [mesh, one_colour])
 def test_a_verdict_takes_no_more_memory_than_is_reserved(scores):
-    zones = {"all": rectangle(0, 0, SIDE, SIDE, rules=RULES), "left": rectangle(0, 0, 400, SIDE, rules=RULES)}
+    zones = {"all": rectangle(0, 0, SIDE, SIDE, rules=RULES), "left": rectangle(0, 0, 100, SIDE, rules=RULES)}
     photograph = {"width": SIDE, "height": SIDE, "mm_per_px": 0.05}
     plan = Plan.model_validate({"name": "memory", "photograph": photograph, "zones": zones})
     model = make_model()
