@@ -119,7 +119,7 @@ class PlanFolder:
             raise RequestError(
                 404,
                 "plan_not_found",
-                "There is no plan {number}. Plans that are stored for this model: {count}.",
+                "There is no plan {number}. Number of plans that are stored for this model: {count}.",
                 number=number,
                 count=count,
             )

@@ -129,7 +129,7 @@ def run_simulate(options: argparse.Namespace) -> int:
         name = f"record {part.record_id}" + (f", part {part.part_id}" if part.part_id else "")
         reviewed = f" (reviewed: {part.reviewed_label})" if part.reviewed_label else ""
         print(f"{name}: {part.label} → {part.new_label}{reviewed}: {part.finding}")
-    print(f"Of the last {judged:,} parts, version {options.version} changes {len(changed):,} verdicts.")
+    print(f"Version {options.version} changes {len(changed):,} of the last {judged:,} verdicts.")
     for (old, new), count in Counter((part.label, part.new_label) for part in changed).most_common():
         print(f"{old} → {new}: {count:,}")
     if deleted:

@@ -540,6 +540,6 @@ def test_the_command_prints_a_simulation(shelf, key_files, tmp_path, capsys, mon
         assert main(["plan", "simulate", "1", *service]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "record 1, part 7: scratch → good: all defects are within the limits: accept",
-        "Of the last 1 parts, version 1 changes 1 verdicts.",
+        "Version 1 changes 1 of the last 1 verdicts.",
         "scratch → good: 1",
     ]
