@@ -17,7 +17,7 @@ from api.errors import RequestError, describe_json_errors
 from api.http.body_receiver import BodyReceiver
 from api.http.body_schemas import describe_json_body
 from api.http.components import find_component
-from api.http.request_body import JSON_TYPE, is_json, media_type, parse_json, read_body
+from api.http.request_body import JSON_TYPE, check_unique_names, is_json, media_type, parse_json, read_body
 from api.http.request_params import DeadlineDep
 from api.http.settings import ServerSettings
 
@@ -63,7 +63,9 @@ class JsonBody:
         with bodies.reserve() as memory:
             body = await bodies.receive(request, partial(read_body, request, limit), memory, deadline)
             make_error = partial(_bad_json, self.model)
-            return await asyncio.to_thread(parse_json, body, self.model, self._max_values, make_error)
+            parsed = await asyncio.to_thread(parse_json, body, self.model, self._max_values, make_error)
+            await asyncio.to_thread(check_unique_names, body)
+            return parsed
 
 
 def json_body(

@@ -1,5 +1,7 @@
 """Reads request bodies within the limits of the service, and JSON in them."""
 
+import json
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from typing import TypeVar
 
@@ -84,6 +86,18 @@ def refuse_compressed(request: Request) -> None:
 
 
 # === JSON ===
+
+
+def check_unique_names(body: bytes) -> None:
+    """Raises a RequestError, 400, if a JSON object has a name twice: parsers keep only the last one."""
+
+    def check(pairs: list[tuple[str, object]]) -> None:
+        names = Counter(name for name, _ in pairs)
+        if twice := [name for name, count in names.items() if count > 1]:
+            detail = f"The JSON has the name {twice[0]!r:.80} twice in one object. Expected each name once."
+            raise RequestError(400, "bad_json", detail)
+
+    json.loads(to_utf8(body), object_pairs_hook=check)
 
 
 def parse_json(

@@ -105,12 +105,16 @@ class MemoryBudget:
         """Memory of the admitted photographs, the network included."""
         return _total(self._admitted)
 
-    def largest(self, network: NetworkCost) -> LargestPhotograph:
-        """Returns the largest photograph that this network can take; 0 pixels if none fits."""
-        free = self.available_bytes - network.base_bytes
+    def largest(self, network: NetworkCost, *, has_plan: bool = False) -> LargestPhotograph:
+        """Returns the largest photograph that this network can take; 0 pixels if none fits.
+
+        `has_plan`: whether an inspection plan judges it.
+        """
+        per_pixel = BYTES_PER_PIXEL + (PLAN_BYTES_PER_PIXEL if has_plan else 0)
+        free = self.available_bytes - network.base_bytes - (PLAN_BYTES if has_plan else 0)
         pixels = min(
-            free / (BYTES_PER_PIXEL + network.bytes_per_pixel),
-            (free - network.bytes_per_pixel * network.min_pixels) / BYTES_PER_PIXEL,
+            free / (per_pixel + network.bytes_per_pixel),
+            (free - network.bytes_per_pixel * network.min_pixels) / per_pixel,
         )
         if pixels >= self.max_pixels:
             return LargestPhotograph(self.max_pixels, "max_pixels")
@@ -144,17 +148,20 @@ class MemoryBudget:
                 "the model with a smaller input."
             )
 
-    def check_size(self, cost: PhotographCost, network: NetworkCost, photograph: str) -> None:
+    def check_size(
+        self, cost: PhotographCost, network: NetworkCost, photograph: str, *, has_plan: bool = False
+    ) -> None:
         """Checks that a photograph fits alone; `photograph` is its name and size, for the message.
 
         Raises:
             RequestError: 413.
         """
         if cost.total_bytes > self.available_bytes:
+            largest = self.largest(network, has_plan=has_plan)
             detail = (
                 f"{photograph}, which needs about {_mib(cost.total_bytes)} of memory with this model; "
                 f"{_mib(self.available_bytes)} of {_mib(self.limit_bytes)} are for photographs. Expected at "
-                f"most {self.largest(network).pixels:,} pixels. Crop or shrink the photograph, raise the "
+                f"most {largest.pixels:,} pixels. Crop or shrink the photograph, raise the "
                 "limit, or serve a model whose input has a fixed size or is cut into tiles."
             )
             raise RequestError(413, "too_many_pixels_for_memory", detail)

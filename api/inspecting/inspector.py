@@ -314,7 +314,8 @@ class Inspection:
         memory, network = self._inspector.memory, self._model.cost
         config, has_plan = self._model.config.input, self._plan is not None
         cost = PhotographCost.estimate(network, config, height, width, has_plan=has_plan)
-        memory.check_size(cost, network, f"{name} has {width} × {height} = {width * height:,} pixels")
+        described = f"{name} has {width} × {height} = {width * height:,} pixels"
+        memory.check_size(cost, network, described, has_plan=has_plan)
         grows = memory.reserve(cost)
         self._cost = cost
         if grows:

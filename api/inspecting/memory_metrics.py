@@ -30,5 +30,5 @@ class MemoryMetrics(Collector):
         )
         for model in self._models.all():
             identity = model.identity
-            largest.add_metric((identity.name, identity.version), memory.largest(model.cost).pixels)
+            largest.add_metric((identity.name, identity.version), model.largest_in(memory).pixels)
         yield largest

@@ -209,7 +209,7 @@ class InspectionService:
             raise RequestError(409, "damaged_models", str(error)) from error
 
     def describe(self, models: Iterable[ServedModel]) -> list[ModelDetail]:
-        return [model.describe(self.memory.largest(model.cost)) for model in models]
+        return [model.describe(self.memory) for model in models]
 
     def publish_models(self) -> None:
         """Sets the served models in the metrics, and starts their counters."""

@@ -81,6 +81,7 @@ class ActivePlan:
 
     stored: StoredPlan
     judge: PlanJudge
+    config: ModelConfig
 
     @property
     def plan(self) -> Plan:
@@ -103,22 +104,27 @@ def find_plan(plans: ActivePlans, station: str) -> ActivePlan | None:
 
 
 def make_active_plans(
-    stored: Mapping[str, StoredPlan], identity: ModelIdentity, config: ModelConfig
+    stored: Mapping[str, StoredPlan], identity: ModelIdentity, config: ModelConfig, before: ActivePlans
 ) -> dict[str, ActivePlan]:
     """Prepares plans for a version of a model; takes seconds for large photographs.
+
+    Those in `before` are kept if they are for the same configuration.
 
     Raises:
         ArtifactError: If a plan does not fit the model.
     """
     used = {plan.sha256: plan for plan in stored.values()}
-    plans = {sha256: _make_active_plan(plan, identity, config) for sha256, plan in used.items()}
+    kept = {plan.stored.sha256: plan for plan in before.values() if plan.config == config}
+    plans = {
+        sha256: kept.get(sha256) or _make_active_plan(plan, identity, config) for sha256, plan in used.items()
+    }
     return {station: plans[plan.sha256] for station, plan in stored.items()}
 
 
 def _make_active_plan(stored: StoredPlan, identity: ModelIdentity, config: ModelConfig) -> ActivePlan:
     version = stored.version
     try:
-        return ActivePlan(stored, PlanJudge(version.plan, config))
+        return ActivePlan(stored, PlanJudge(version.plan, config), config)
     except ConfigError as error:
         raise ArtifactError(
             f"Plan {version.number} ('{version.plan.name}') does not fit {identity.name} {identity.version}: "

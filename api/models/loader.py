@@ -292,7 +292,7 @@ class ModelLoader:
         now = self.registry.versions(name)
         same = {v for v, model in now.items() if v in before and before[v].usage is model.usage}
         return ReloadAnswer(
-            models=[model.describe(self.budget.largest(model.cost)) for model in now.values()],
+            models=[model.describe(self.budget) for model in now.values()],
             loaded=[version for version in now if version not in same],
             kept=[version for version in now if version in same],
             removed=[version for version in before if version not in now],
@@ -339,4 +339,5 @@ def _with_changes(model: ServedModel, stored: StoredModel) -> ServedModel:
 
 def _with_plans(model: ServedModel, stored: StoredModel) -> ServedModel:
     """Returns the model with its inspection plans, for its configuration; takes seconds."""
-    return replace(model, plans=make_active_plans(stored.plans, model.identity, model.config))
+    plans = make_active_plans(stored.plans, model.identity, model.config, model.plans)
+    return replace(model, plans=plans)

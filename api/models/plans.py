@@ -74,8 +74,8 @@ class NewPlan:
             RequestError: 409 if it cannot be written, or another version got its number meanwhile.
         """
         temporary = self.path.with_name(f".{uuid4().hex}.tmp")
+        self._create_folder()
         try:
-            self.path.parent.mkdir(exist_ok=True)
             with temporary.open("xb") as file:
                 file.write(self.content)
                 file.flush()
@@ -86,15 +86,24 @@ class NewPlan:
                 409, "plans_changed", "Another plan was stored meanwhile. Send the request again."
             ) from error
         except OSError as error:
-            raise RequestError(
-                409,
-                "plans_fixed",
-                f"{self.path} cannot be written: {error.strerror}. Expected a folder where the service may "
-                "write, on a file system with hard links.",
-            ) from error
+            raise self._not_writable(error) from error
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+    def _create_folder(self) -> None:
+        try:
+            self.path.parent.mkdir(exist_ok=True)
+        except OSError as error:
+            raise self._not_writable(error) from error
+
+    def _not_writable(self, error: OSError) -> RequestError:
+        return RequestError(
+            409,
+            "plans_fixed",
+            f"{self.path} cannot be written: {error.strerror}. Expected a folder where the service may "
+            "write, on a file system with hard links.",
+        )
 
     def undo(self) -> None:
         """Removes the file."""
@@ -110,7 +119,8 @@ class PlanFolder:
     def numbers(self) -> list[int]:
         """Returns the numbers of all versions, ascending."""
         names = (path.stem for path in self.folder.glob("*.json"))
-        return sorted(int(name) for name in names if re.fullmatch("[1-9][0-9]{0,8}", name))
+        numbers = (int(name) for name in names if re.fullmatch("[1-9][0-9]{0,3}", name))
+        return sorted(number for number in numbers if number <= MAX_PLANS)
 
     def check_exists(self, number: int) -> None:
         """Raises a RequestError, 404, if there is no version `number`."""
@@ -150,14 +160,14 @@ class PlanFolder:
 
         Raises:
             RequestError: 409 if there are too many.
-            ArtifactError: As `read`.
         """
         newest = max(self.numbers(), default=0)
         if newest:
-            stored = self.read(newest)
-            known = stored.version
-            if (known.plan, known.author, known.reason) == (plan, author, reason):
-                return stored
+            with suppress(ArtifactError):  # a damaged one is not the same
+                stored = self.read(newest)
+                known = stored.version
+                if (known.plan, known.author, known.reason) == (plan, author, reason):
+                    return stored
         if newest >= MAX_PLANS:
             raise RequestError(
                 409,

@@ -8,7 +8,7 @@ from typing import Self
 
 from api.errors import RequestError
 from api.inference.inference_thread import ImagePredictor
-from api.inference.memory_budget import LargestPhotograph
+from api.inference.memory_budget import LargestPhotograph, MemoryBudget
 from api.inference.network_cost import NetworkCost
 from api.models.active_plans import ActivePlan, ActivePlans, describe_plans, find_plan
 from api.models.aliases import CANDIDATE
@@ -97,8 +97,13 @@ class ServedModel:
             self, predictor=predictor, own_config=own_config, thresholds=thresholds, confirmed=confirmed
         )
 
-    def describe(self, largest: LargestPhotograph) -> ModelDetail:
-        """Returns what a list of models tells; `largest` is the largest photograph that it accepts."""
+    def largest_in(self, memory: MemoryBudget) -> LargestPhotograph:
+        """Returns the largest photograph that it accepts."""
+        return memory.largest(self.cost, has_plan=bool(self.plans))
+
+    def describe(self, memory: MemoryBudget) -> ModelDetail:
+        """Returns what a list of models tells; `memory` is for all photographs."""
+        largest = self.largest_in(memory)
         used = self.config.thresholds
         manifest = self.own_config or self.config
         return ModelDetail(

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Mapping
 
 from api.errors import RequestError
+from api.models.active_plans import describe_plans
 from api.models.registry import ModelRegistry, ServedModel
 from segdec.errors import SegdecError
 from segdec.schemas import ReloadAnswer
@@ -57,7 +58,8 @@ def _changes(model: ServedModel) -> list[str]:
     if (given := model.thresholds) is not None:
         shown = [f"score {given.score:g}", *([] if given.review is None else [f"review {given.review:g}"])]
     confirmed = 0 if model.confirmed is None else len(model.confirmed.photographs)
-    return [*shown, *([f"{confirmed} confirmed"] if confirmed else [])]
+    plans = [f"plan {each.version} at '{each.station}'" for each in describe_plans(model.plans)]
+    return [*shown, *([f"{confirmed} confirmed"] if confirmed else []), *plans]
 
 
 def _states(registry: ModelRegistry, name: str) -> dict[str, dict[str, object]]:
@@ -67,6 +69,7 @@ def _states(registry: ModelRegistry, name: str) -> dict[str, dict[str, object]]:
         "aliases": {version: model.aliases for version, model in versions},
         "thresholds": {version: model.thresholds for version, model in versions},
         "limits": {version: model.confirmed for version, model in versions},
+        "plans": {version: describe_plans(model.plans) for version, model in versions},
     }
 
 

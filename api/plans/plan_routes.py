@@ -119,7 +119,7 @@ async def store_plan(
     is sent again at once gets the same version.
     """
     folder, author = _folder(service, model), caller_name(caller_fields(request.scope))
-    max_pixels = service.memory.largest(model.cost).pixels
+    max_pixels = service.memory.largest(model.cost, has_plan=True).pixels
     await asyncio.to_thread(_check, sent, model, max_pixels)
     new = await _read(folder.prepare, sent.plan, author, sent.reason, datetime.now(UTC))
     if isinstance(new, StoredPlan):

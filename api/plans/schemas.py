@@ -1,5 +1,7 @@
 """JSON about inspection plans: what clients send, and what they get."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from api.http.request_params import Name
@@ -8,14 +10,14 @@ from api.models.plans import PlanNumber
 from segdec.plan.inspection_plan import Plan
 from segdec.schemas import AnswerPart, PlanSummary
 
-MAX_REASON = 500
+Reason = Annotated[str, Field(max_length=500, pattern=r"\S", description="why; not empty")]
 
 
 class NewPlanVersion(SentModel):
     """A plan to store."""
 
     plan: Plan
-    reason: str = Field(max_length=MAX_REASON, description="why there is this version")
+    reason: Reason = Field(description="why there is this version")
 
 
 class PlanChoice(SentModel):
@@ -23,7 +25,7 @@ class PlanChoice(SentModel):
 
     version: PlanNumber | None = Field(description="null: no plan of its own")
     station: Name = Field("", description="empty: all stations without a plan of their own")
-    reason: str = Field(max_length=MAX_REASON, description="why")
+    reason: Reason
 
 
 class PlanList(AnswerPart):

@@ -24,7 +24,10 @@ from segdec.schemas import ChangedVerdict, PlanSimulation
 
 MAX_INSPECTED = 20
 """Photographs that the model inspects again in one request; one takes a fraction of a second."""
-NAMES = ("id", "inspected_at", "station", "part_id", "picture", "label", "model_label", "reviewed_label")
+NAMES = (
+    *("id", "inspected_at", "station", "part_id", "picture", "label", "model_label", "reviewed_label"),
+    *("version", "manifest_sha256", "threshold", "review_threshold"),
+)
 UNUSABLE = frozenset({404, 413, 422})
 """Statuses of errors that concern a single photograph."""
 
@@ -62,8 +65,7 @@ class Simulation:
         for row in rows[:limit]:
             if inspected == MAX_INSPECTED:
                 break
-            is_good = (row["model_label"] or row["label"]) == GOOD
-            if is_good:
+            if self._is_certainly_good(row):
                 self._counts["unchanged"] += 1
             elif row["label"] == NOT_INSPECTED:
                 self._counts["not_inspected"] += 1
@@ -78,6 +80,13 @@ class Simulation:
             changed=self._changed,
             next_before=rows[judged - 1]["id"] if more and judged else None,
         )
+
+    def _is_certainly_good(self, row: RowMapping) -> bool:
+        """Returns whether this version called the part good with the thresholds that it has now."""
+        limits, identity = self.model.config.thresholds, self.model.identity
+        decided = (row["version"], row["manifest_sha256"], row["threshold"], row["review_threshold"])
+        now = (identity.version, identity.sha256, limits.score, limits.review)
+        return bool((row["model_label"] or row["label"]) == GOOD and decided == now)
 
     async def _judge_again(self, row: RowMapping) -> None:
         try:

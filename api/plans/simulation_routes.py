@@ -1,6 +1,7 @@
 """Shows which verdicts of recorded parts a stored plan would change. Available if the service records."""
 
 import asyncio
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -40,7 +41,8 @@ async def simulate_plan(
     """
     stored = await read_stored(service, model, number)
     try:
-        plans = await asyncio.to_thread(make_active_plans, {"": stored}, model.identity, model.config)
+        make = partial(make_active_plans, {"": stored}, model.identity, model.config, model.plans)
+        plans = await asyncio.to_thread(make)
     except ArtifactError as error:
         raise RequestError(422, "plan_does_not_fit", str(error)) from error
     with model.usage:

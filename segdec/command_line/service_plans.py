@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from segdec.client import Client
 
 DEFAULT_PARTS = 1000
+NUMBER = "[1-9][0-9]{0,6}"
 
 
 def add_service_commands(below: Commands) -> None:
@@ -38,7 +39,7 @@ def add_service_commands(below: Commands) -> None:
 
     activate = below.add_parser("activate", help="let a stored plan decide on a service")
     activate.add_argument(
-        "version", type=parse_version, metavar="VERSION", help="of the stored plan; none: the model decides"
+        "version", type=parse_version, metavar="VERSION", help="of the stored plan; none: no plan of its own"
     )
     _add_service(activate)
     _add_reason(activate)
@@ -66,9 +67,8 @@ def run_send(options: argparse.Namespace) -> int:
     with open_service(options) as client:
         stored = client.store_plan(options.model_name, plan, options.reason)
     print(
-        f"Plan '{stored.name}' is stored as version {stored.version} for {options.model_name}. It decides "
-        f"after: segdec plan activate {stored.version} --url {options.url} --model-name {options.model_name} "
-        '--reason "…"'
+        f"Plan '{stored.name}' is stored as version {stored.version} for {options.model_name}. Next: segdec "
+        f"plan simulate {stored.version}, then segdec plan activate {stored.version}"
     )
     return 0
 
@@ -101,12 +101,14 @@ def open_service(options: argparse.Namespace) -> Iterator["Client"]:
 
 def parse_version(text: str) -> int | None:
     """Parses the version of a stored plan, or `none`, for `argparse`."""
-    return None if text == "none" else parse_number(text)
+    if text != "none" and not re.fullmatch(NUMBER, text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a version. Expected a number from 1, or none")
+    return None if text == "none" else int(text)
 
 
 def parse_number(text: str) -> int:
     """Parses a number from 1, for `argparse`."""
-    if not re.fullmatch("[1-9][0-9]{0,6}", text):
+    if not re.fullmatch(NUMBER, text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
     return int(text)
 

@@ -30,7 +30,9 @@ class Zone(Config):
     mask: Annotated[str, AfterValidator(check_mask)] | None = Field(
         None, description="path of a grey PNG of the photograph's size, above 0 inside; stored as base64"
     )
-    without: tuple[Name, ...] = Field((), description="zones that are cut out of this one")
+    without: tuple[Name, ...] = Field(
+        (), max_length=MAX_ZONES, description="zones that are cut out of this one"
+    )
     ignored: bool = Field(
         False,
         strict=True,

@@ -7,6 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from segdec.config import Config
+from segdec.errors import ConfigError
 from segdec.images import MAX_PIXEL_LIMIT
 from segdec.plan.perspective import Perspective, Plane
 from segdec.plan.shapes import Point
@@ -14,7 +15,8 @@ from segdec.plan.shapes import Point
 MIN_DISTANCE_PX = 10
 """Smallest distance of two points of known distance, px."""
 
-MmPerPx = Annotated[float, Field(ge=1e-6, le=1000.0, allow_inf_nan=False)]
+MIN_MM_PER_PX, MAX_MM_PER_PX = 1e-6, 1000.0
+MmPerPx = Annotated[float, Field(ge=MIN_MM_PER_PX, le=MAX_MM_PER_PX, allow_inf_nan=False)]
 
 SCALES = ("mm_per_px", "known_distance", "perspective")
 
@@ -71,4 +73,12 @@ class PlanPhotograph(Config):
                 raise ValueError(f"the point ({x:g}, {y:g}) of known_distance; expected it in the photograph")
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)}; expected one of them")
+        try:
+            scale = self.scale
+        except ConfigError as error:  # of the perspective
+            raise ValueError(str(error)) from error
+        if scale is not None and not MIN_MM_PER_PX <= scale <= MAX_MM_PER_PX:
+            raise ValueError(
+                f"the scale is {scale:.3g} mm per px; expected {MIN_MM_PER_PX:g} to {MAX_MM_PER_PX:g}"
+            )
         return self

@@ -141,6 +141,47 @@ def test_plans_that_do_not_fit_are_refused(client, shelf):
     assert not (shelf.folder / NAME / "plans").exists()
 
 
+def test_a_photograph_without_a_usable_scale_is_refused(client):
+    matrices = [[0] * 9, [1, 0, 0, 0, 1, 0, 0.9, 0, 1], [4e-161, 0, 0, 0, 4e-161, 0, 0, 0, 1]]
+    for matrix in [*matrices, [1e6, 0, 0, 0, 1e6, 0, 0, 0, 1.36e-149]]:
+        photograph = {"width": 40, "height": 24, "perspective": {"matrix": matrix}}
+        answer = store(client, ACCEPTS | {"photograph": photograph})
+        assert (answer.status_code, answer.json()["code"]) == (400, "bad_json"), matrix
+    near = {"width": 40, "height": 24, "known_distance": {"points": [[0, 0], [40, 0]], "mm": 1e6}}
+    assert "scale" in store(client, ACCEPTS | {"photograph": near}).json()["detail"]
+
+
+def test_names_that_occur_twice_are_refused(client):
+    body = json.dumps({"plan": STOPS, "reason": "x"}).replace('"surface":', '"surface": {}, "surface":')
+    headers = ADMIN | {"Content-Type": "application/json"}
+    body = body.replace("{}", json.dumps(ACCEPTS["zones"]["surface"]))
+    answer = client.post(f"/v1/models/{NAME}/plans", headers=headers, content=body)
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_json")
+    assert "'surface' twice" in answer.json()["detail"]
+
+
+def test_a_reason_is_needed(client):
+    assert store(client, ACCEPTS, " ").status_code == 400
+    store(client, ACCEPTS)
+    assert activate(client, 1, reason="").status_code == 400
+
+
+def test_a_damaged_version_does_not_block_the_next_one(client, shelf):
+    store(client, ACCEPTS)
+    folder = shelf.folder / NAME / "plans"
+    (folder / "2.json").write_text("{")
+    (folder / "1001.json").write_text("{")
+    assert store(client, STOPS).json()["version"] == 3
+    answer = client.get(f"/v1/models/{NAME}/plans/2", headers=ADMIN)
+    assert (answer.status_code, answer.json()["code"]) == (409, "damaged_plans")
+
+
+def test_a_folder_that_is_a_file_is_named(client, shelf):
+    (shelf.folder / NAME / "plans").write_text("")
+    answer = store(client, ACCEPTS)
+    assert (answer.status_code, answer.json()["code"]) == (409, "plans_fixed")
+
+
 def test_a_plan_may_have_a_hundred_zones_with_many_corners(client):
     corners = [[x / 10, 0] for x in range(250)] + [[x / 10, 20] for x in range(250, 0, -1)]
     zones = {f"zone {number}": {"polygon": corners, **ANY_IS_ACCEPTED} for number in range(100)}
@@ -160,7 +201,7 @@ def test_only_engineers_store_and_activate(start, key_files):
 
 def test_models_without_a_folder_have_no_plans(make_app, serve, key_files):
     with serve(make_app(admin_keys=key_files["admin_keys"])) as client:
-        answer = client.post("/v1/models/unnamed/plans", headers=ADMIN, json={"plan": ACCEPTS, "reason": ""})
+        answer = client.post("/v1/models/unnamed/plans", headers=ADMIN, json={"plan": ACCEPTS, "reason": "x"})
         assert (answer.status_code, answer.json()["code"]) == (404, "model_not_found")
 
 
@@ -188,6 +229,20 @@ def test_an_active_plan_decides_at_once(client, part):
     assert (listed["station"], listed["version"]) == ("", 2)
     activate(client, None)
     assert predict(client, part)["decision"] == before["decision"]
+
+
+def test_the_log_names_the_active_plan(client, caplog):
+    caplog.set_level("INFO", "api")
+    use(client, STOPS, "press 2")
+    (entry,) = [each for each in caplog.records if each.msg == "activate a plan"]
+    assert (entry.result, entry.after) == ("plans changed", "1 (stable, plan 1 at 'press 2')")
+
+
+def test_small_sizes_keep_their_digits(client, part):
+    fine = {"photograph": PHOTOGRAPH | {"mm_per_px": 0.0005}}
+    use(client, plan_of(rules=[{"larger_than": "0.000005 mm²", "then": "reject"}]) | fine)
+    (finding,) = predict(client, part)["plan"]["findings"]
+    assert finding["measured"]["value"] == pytest.approx(6e-6)
 
 
 def test_sizes_without_a_known_error_have_no_upper_limit(client, part):
@@ -255,7 +310,13 @@ def test_the_open_inference_protocol_has_the_verdict_of_the_plan(client, part):
 
 
 def test_new_thresholds_and_reloads_keep_the_plan(client, part):
+    def judge():
+        return client.app.state.service.inspection.models.find(NAME).plan_at("").judge
+
     use(client, STOPS)
+    before = judge()
+    ask(client, "reload")
+    assert judge() is before  # it is not prepared again
     ask(client, "thresholds", {"version": "1", "score": 0.6, "review": None})
     ask(client, "reload")
     answer = predict(client, part)
@@ -514,6 +575,13 @@ def test_a_simulation_after_a_plan_compares_with_the_given_verdict(recorded, par
     (changed,) = simulate(recorded, stops)["changed"]
     assert (changed["label"], changed["new_label"]) == ("good", "scratch")
     assert changed["finding"] == "surface: defect: reject and stop the line"
+
+
+def test_parts_that_other_thresholds_called_good_are_inspected_again(recorded, part):
+    inspect(recorded, part, "?threshold=0.99")
+    plan = store(recorded, STOPS).json()["version"]
+    (changed,) = simulate(recorded, plan)["changed"]
+    assert (changed["label"], changed["new_label"]) == ("good", "scratch")
 
 
 def test_parts_whose_photograph_was_deleted_are_counted(recorded, part):
