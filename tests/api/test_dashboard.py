@@ -8,10 +8,10 @@ import pytest
 
 from api.delivery.outbox_metrics import OutboxMetrics
 from api.inference.memory_budget import MemoryBudget
-from api.inference.network_cost import NetworkCost
 from api.inspecting.memory_metrics import MemoryMetrics
 from api.inspecting.shadow.shadow_metrics import ShadowMetrics
 from api.metrics import STEPS, Metrics
+from api.models.registry import ServedModel
 from api.record.record_metrics import RecordMetrics
 from segdec.schemas import ModelIdentity
 
@@ -35,7 +35,7 @@ def exported() -> dict[str, set[str]]:
     metrics.observe_distances(model, {"brightness": 0.1})
     metrics.observe_answer(model, "good", 0.1, -2.2, **{f"{step}_ms": 1.0 for step in STEPS})
     metrics.set_models([(model, ["stable"])])
-    served = Mock(identity=model, cost=NetworkCost())
+    served = ServedModel(model, ("stable",), Mock())
     memory = MemoryBudget(2**32, 2**29, 2**24, 1)
     metrics.register(MemoryMetrics(memory, Mock(reserved=0), Mock(all=lambda: [served])))
     RecordMetrics(metrics).reviews.labels("good").inc()
