@@ -22,7 +22,7 @@ from segdec.command_line.inspectors import Inspector, LocalInspector, RemoteInsp
 from segdec.command_line.overlay_folder import OverlayFolder
 from segdec.command_line.photographs import find_photographs, parse_shard
 from segdec.command_line.plan import add_plan
-from segdec.command_line.service_keys import KEY_VARIABLE, explain_key_errors, read_key
+from segdec.command_line.service_keys import KEY_VARIABLE, open_client
 from segdec.command_line.signing import add_signing
 from segdec.command_line.watch import add_watch
 from segdec.engines import ENGINES
@@ -207,13 +207,7 @@ def open_inspector(options: argparse.Namespace) -> Iterator[Inspector]:
     if options.url is None:
         yield open_model(options)
         return
-    from segdec.client import Client
-
-    key = read_key(options.api_key_file)
-    with (
-        explain_key_errors(options.url, options.api_key_file, key),
-        Client(options.url, api_key=key) as client,
-    ):
+    with open_client(options.url, options.api_key_file) as client:
         yield RemoteInspector(
             client,
             options.threshold,

@@ -62,10 +62,12 @@ class JsonBody:
         bodies = find_component(request, BodyReceiver)
         with bodies.reserve() as memory:
             body = await bodies.receive(request, partial(read_body, request, limit), memory, deadline)
-            make_error = partial(_bad_json, self.model)
-            parsed = await asyncio.to_thread(parse_json, body, self.model, self._max_values, make_error)
-            await asyncio.to_thread(check_unique_names, body)
-            return parsed
+            return await asyncio.to_thread(self._parse, body)
+
+    def _parse(self, body: bytes) -> BaseModel:
+        parsed = parse_json(body, self.model, self._max_values, partial(_bad_json, self.model))
+        check_unique_names(body)
+        return parsed
 
 
 def json_body(

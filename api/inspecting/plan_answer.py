@@ -15,8 +15,8 @@ MAX_FINDINGS, MAX_DEFECTS = 50, 50
 """The worst findings and the largest defects that an answer has: many defects in many zones have thousands
 of findings.
 """
-DIGITS = 6
-"""Significant digits of sizes: more than any mask justifies."""
+SIGNIFICANT_DIGITS = 6
+"""Of sizes: more than any mask justifies."""
 
 
 def make_plan_answer(active: ActivePlan, judgement: Judgement) -> PlanAnswer:
@@ -72,5 +72,5 @@ def _describe_defect(defect: MeasuredDefect, plan: Plan) -> PlanDefect:
 
 def _describe_size(measured: Measurement, unit: str) -> PlanSize:
     numbers = measured.value, measured.low, measured.high
-    value, low, high = (float(f"{number:.{DIGITS}g}") for number in numbers)
+    value, low, high = (float(f"{number:.{SIGNIFICANT_DIGITS}g}") for number in numbers)
     return PlanSize(value=value, low=low, high=None if math.isinf(high) else high, unit=unit)

@@ -4,13 +4,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from api.errors import RequestError
 from api.models.aliases import PREVIOUS
-from api.models.file_update import FileUpdate, parse_versions
+from api.models.file_update import FileUpdate, Sha256, parse_versions
 from api.models.plans import PlanFolder, PlanNumber, StoredPlan
 from segdec.artifact import STABLE
 from segdec.config import ModelConfig
@@ -22,7 +22,9 @@ from segdec.schemas import ActivePlanAnswer, ModelIdentity
 ACTIVE_PLANS = "active_plans.json"
 """File beside the versions of a model."""
 MAX_ACTIVE = 20
-"""Versions of plans that are active at the same time: each needs about 6 bytes of memory per pixel."""
+"""Versions of plans that are active at the same time: each needs about 7 bytes of memory per pixel, for each
+version of the model.
+"""
 MAX_STATIONS = 500
 OTHER_STATIONS = ""
 """Stands for all stations that have no plan of their own, and for requests without a station."""
@@ -34,7 +36,7 @@ class PlanReference(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     version: PlanNumber
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Sha256
 
 
 PlanReferences = Mapping[str, PlanReference]
@@ -98,11 +100,6 @@ ActivePlans = Mapping[str, ActivePlan]
 """Station → plan."""
 
 
-def find_plan(plans: ActivePlans, station: str) -> ActivePlan | None:
-    """Returns the plan that decides at a station; None: the model alone decides."""
-    return plans.get(station, plans.get(OTHER_STATIONS))
-
-
 def make_active_plans(
     stored: Mapping[str, StoredPlan], identity: ModelIdentity, config: ModelConfig, before: ActivePlans
 ) -> dict[str, ActivePlan]:
@@ -116,12 +113,13 @@ def make_active_plans(
     used = {plan.sha256: plan for plan in stored.values()}
     kept = {plan.stored.sha256: plan for plan in before.values() if plan.config == config}
     plans = {
-        sha256: kept.get(sha256) or _make_active_plan(plan, identity, config) for sha256, plan in used.items()
+        sha256: kept.get(sha256) or make_active_plan(plan, identity, config) for sha256, plan in used.items()
     }
     return {station: plans[plan.sha256] for station, plan in stored.items()}
 
 
-def _make_active_plan(stored: StoredPlan, identity: ModelIdentity, config: ModelConfig) -> ActivePlan:
+def make_active_plan(stored: StoredPlan, identity: ModelIdentity, config: ModelConfig) -> ActivePlan:
+    """Prepares one plan, as `make_active_plans`."""
     version = stored.version
     try:
         return ActivePlan(stored, PlanJudge(version.plan, config), config)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from api.errors import RequestError
-from api.models.file_update import FileUpdate, parse_versions
+from api.models.file_update import FileUpdate, Sha256, parse_versions
 from segdec.artifact import STABLE, Manifest
 from segdec.config import ModelConfig
 from segdec.errors import ArtifactError
@@ -54,7 +54,7 @@ class Confirmations(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Sha256
     revision: Annotated[int, Field(ge=0, lt=2**63)] = 0
     entries: Annotated[tuple[Confirmation, ...], Field(max_length=MAX_CONFIRMED)] = ()
 

@@ -5,15 +5,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from api.errors import RequestError
 from segdec.errors import ArtifactError
 from segdec.runtime.files import write_bytes_atomic, write_text_atomic
 
 Entry = TypeVar("Entry")
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+"""Digest of a file, in hex."""
 
 
 def read_if_exists(path: Path) -> bytes | None:
@@ -46,11 +48,14 @@ def parse_versions(
     try:
         return adapter.validate_json(content)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ArtifactError(
-            f"{path} cannot be read ({place}{': ' if place else ''}{first['msg']}). {expected}"
-        ) from error
+        raise damaged_file(path, error, expected) from error
+
+
+def damaged_file(path: Path, error: ValidationError, expected: str) -> ArtifactError:
+    """Returns the error for a file whose content is not valid; the message ends with `expected`."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return ArtifactError(f"{path} cannot be read ({place}{': ' if place else ''}{first['msg']}). {expected}")
 
 
 @dataclass(frozen=True)

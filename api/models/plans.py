@@ -1,21 +1,20 @@
 """Stored versions of inspection plans, beside the versions of a model; a version never changes."""
 
 import hashlib
-import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
-from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer
 
 from api.errors import RequestError
-from api.models.file_update import read_if_exists
+from api.models.file_update import damaged_file, read_if_exists
 from segdec.errors import ArtifactError
 from segdec.plan.inspection_plan import Plan
+from segdec.runtime.files import create_bytes_atomic
 
 PLANS = "plans"
 """Folder beside the versions of a model: `plans/3.json` is version 3."""
@@ -73,23 +72,15 @@ class NewPlan:
         Raises:
             RequestError: 409 if it cannot be written, or another version got its number meanwhile.
         """
-        temporary = self.path.with_name(f".{uuid4().hex}.tmp")
         self._create_folder()
         try:
-            with temporary.open("xb") as file:
-                file.write(self.content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(temporary, self.path)  # unlike a rename, it never replaces a file
+            create_bytes_atomic(self.path, self.content)
         except FileExistsError as error:
             raise RequestError(
                 409, "plans_changed", "Another plan was stored meanwhile. Send the request again."
             ) from error
         except OSError as error:
             raise self._not_writable(error) from error
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
 
     def _create_folder(self) -> None:
         try:
@@ -148,9 +139,7 @@ class PlanFolder:
         try:
             version = PlanVersion.model_validate_json(content)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            raise ArtifactError(f"{path} cannot be read ({place}: {first['msg']}). {expected}") from error
+            raise damaged_file(path, error, expected) from error
         if version.number != number:
             raise ArtifactError(f"{path} has version {version.number} of the plan. {expected}")
         return StoredPlan(version, hashlib.sha256(content).hexdigest())

@@ -10,7 +10,7 @@ from api.errors import RequestError
 from api.inference.inference_thread import ImagePredictor
 from api.inference.memory_budget import LargestPhotograph, MemoryBudget
 from api.inference.network_cost import NetworkCost
-from api.models.active_plans import ActivePlan, ActivePlans, describe_plans, find_plan
+from api.models.active_plans import OTHER_STATIONS, ActivePlan, ActivePlans, describe_plans
 from api.models.aliases import CANDIDATE
 from api.models.confirmations import Confirmations
 from api.models.thresholds import ThresholdOverride
@@ -74,7 +74,7 @@ class ServedModel:
 
     def plan_at(self, station: str) -> ActivePlan | None:
         """Returns the inspection plan that decides at a station; None: the model decides."""
-        return find_plan(self.plans, station)
+        return self.plans.get(station, self.plans.get(OTHER_STATIONS))
 
     def with_changes(
         self, thresholds: ThresholdOverride | None, confirmed: Confirmations | None

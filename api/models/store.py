@@ -222,9 +222,7 @@ class ModelFolder:
             RequestError: 404 if there is no such model or version, 409 if the change is not possible.
             ArtifactError: As `find`.
         """
-        artifacts = self._artifacts_of(name)
-        if not artifacts:
-            raise RequestError(404, "model_not_found", f"The model '{name}' is not in {self.folder}.")
+        artifacts = self._find_artifacts(name)
         path, content, before = self._aliases(name, stable, artifacts)
         update = AliasFileUpdate(path, content, before, change.apply(before))
         for version in (update.after[alias] for alias in update.required):
@@ -293,9 +291,7 @@ class ModelFolder:
                 if the file cannot be written.
             ArtifactError: As `find`.
         """
-        artifacts = self._artifacts_of(name)
-        if not artifacts:
-            raise RequestError(404, "model_not_found", f"The model '{name}' is not in {self.folder}.")
+        artifacts = self._find_artifacts(name)
         _, _, aliases = self._aliases(name, stable, artifacts)
         path = self.folder / name / ACTIVE_PLANS
         content = read_if_exists(path)
@@ -374,6 +370,12 @@ class ModelFolder:
         if content is not None:
             return path, content, parse_aliases(path, content)
         return path, None, {STABLE: stable} if stable in artifacts else _newest(artifacts)
+
+    def _find_artifacts(self, name: str) -> dict[str, Path]:
+        artifacts = self._artifacts_of(name)
+        if not artifacts:
+            raise RequestError(404, "model_not_found", f"The model '{name}' is not in {self.folder}.")
+        return artifacts
 
     def _artifacts_of(self, name: str) -> dict[str, Path]:
         return _artifacts(self.folder / name) if _is_visible(name) and Path(name).name == name else {}

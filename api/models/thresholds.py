@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from api.models.file_update import FileUpdate, parse_versions
+from api.models.file_update import FileUpdate, Sha256, parse_versions
 from segdec.artifact import STABLE
 from segdec.config import Thresholds
 from segdec.schemas import ModelIdentity
@@ -29,7 +29,7 @@ class ThresholdOverride(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Sha256
     score: Score
     review: Score | None
 

@@ -31,7 +31,7 @@ router = APIRouter(prefix="/v1", tags=["plans"])
 MAX_BYTES, MAX_VALUES = 4 * 2**20, 200_000
 """Limits of the JSON of a plan."""
 PAGE_SIZE = 20
-STORED = "store a plan"
+STORE_PLAN = "store a plan"
 Result = TypeVar("Result")
 Number = Annotated[PlanNumber, WHOLE_NUMBER, Path()]
 Before = Annotated[int | None, WHOLE_NUMBER, Query(gt=0, le=MAX_PLANS + 1, description="only versions below")]
@@ -44,10 +44,10 @@ Before = Annotated[int | None, WHOLE_NUMBER, Query(gt=0, le=MAX_PLANS + 1, descr
 )
 async def list_plans(model: NamedModelDep, service: ServiceDep, before: Before = None) -> PlanList:
     """Stored versions of the inspection plans for a model, the newest first."""
-    return await _read(_list, _folder(service, model), model, before)
+    return await _read_in_thread(_read_page, _find_folder(service, model), model, before)
 
 
-def _list(folder: PlanFolder, model: ServedModel, before: int | None) -> PlanList:
+def _read_page(folder: PlanFolder, model: ServedModel, before: int | None) -> PlanList:
     numbers = [number for number in reversed(folder.numbers()) if before is None or number < before]
     plans = [_summarise(folder.read(number), model) for number in numbers[:PAGE_SIZE]]
     more = len(numbers) > PAGE_SIZE
@@ -61,11 +61,11 @@ def _list(folder: PlanFolder, model: ServedModel, before: int | None) -> PlanLis
 )
 async def get_plan(model: NamedModelDep, service: ServiceDep, number: Number) -> PlanDetail:
     """A stored version with its zones and rules."""
-    return await _read(_describe, _folder(service, model), model, number)
+    return await _read_in_thread(_read_detail, _find_folder(service, model), model, number)
 
 
-def _describe(folder: PlanFolder, model: ServedModel, number: int) -> PlanDetail:
-    stored = _find(folder, number)
+def _read_detail(folder: PlanFolder, model: ServedModel, number: int) -> PlanDetail:
+    stored = _read_version(folder, number)
     plan = stored.version.plan
     return PlanDetail(
         **dict(_summarise(stored, model)),
@@ -74,7 +74,7 @@ def _describe(folder: PlanFolder, model: ServedModel, number: int) -> PlanDetail
     )
 
 
-def _find(folder: PlanFolder, number: int) -> StoredPlan:
+def _read_version(folder: PlanFolder, number: int) -> StoredPlan:
     folder.check_exists(number)
     return folder.read(number)
 
@@ -85,7 +85,7 @@ async def read_stored(service: InspectionService, model: ServedModel, number: in
     Raises:
         RequestError: 404 if it does not exist, 409 if it is damaged or the model has no place for plans.
     """
-    return await _read(_find, _folder(service, model), number)
+    return await _read_in_thread(_read_version, _find_folder(service, model), number)
 
 
 def _summarise(stored: StoredPlan, model: ServedModel) -> PlanSummary:
@@ -118,17 +118,17 @@ async def store_plan(
     """Stores a new version of an inspection plan; it decides only after it is activated. The same plan that
     is sent again at once gets the same version.
     """
-    folder, author = _folder(service, model), caller_name(caller_fields(request.scope))
+    folder, author = _find_folder(service, model), caller_name(caller_fields(request.scope))
     max_pixels = service.memory.largest(model.cost, has_plan=True).pixels
-    await asyncio.to_thread(_check, sent, model, max_pixels)
-    new = await _read(folder.prepare, sent.plan, author, sent.reason, datetime.now(UTC))
+    await asyncio.to_thread(_check_fit, sent, model, max_pixels)
+    new = await _read_in_thread(folder.prepare, sent.plan, author, sent.reason, datetime.now(UTC))
     if isinstance(new, StoredPlan):
         return _summarise(new, model)
     await service.recording.change(_audit_entry(author, model, new), new.write, new.undo)
     return _summarise(new.stored, model)
 
 
-def _check(sent: NewPlanVersion, model: ServedModel, max_pixels: int) -> None:
+def _check_fit(sent: NewPlanVersion, model: ServedModel, max_pixels: int) -> None:
     """Raises a RequestError, 422, if the plan does not fit the stable version."""
     photograph = sent.plan.photograph
     try:
@@ -156,7 +156,7 @@ def _audit_entry(author: str, model: ServedModel, new: NewPlan) -> AuditEntry:
         "sha256": new.stored.sha256,
         "reason": version.reason,
     }
-    return AuditEntry(author, STORED, {}, after)
+    return AuditEntry(author, STORE_PLAN, {}, after)
 
 
 @router.post(
@@ -172,7 +172,7 @@ async def activate_plan(
     return await service.change_model(name, change, caller_fields(request.scope))
 
 
-async def _read(function: Callable[..., Result], *arguments: object) -> Result:
+async def _read_in_thread(function: Callable[..., Result], *arguments: object) -> Result:
     """Calls a function in a thread; RequestError, 409, if a stored plan is damaged."""
     try:
         return await asyncio.to_thread(function, *arguments)
@@ -180,7 +180,7 @@ async def _read(function: Callable[..., Result], *arguments: object) -> Result:
         raise RequestError(409, "damaged_plans", str(error)) from error
 
 
-def _folder(service: InspectionService, model: ServedModel) -> PlanFolder:
+def _find_folder(service: InspectionService, model: ServedModel) -> PlanFolder:
     """Returns the plans of a model; RequestError, 409 or 404, if it has no place for them."""
     if service.loader is None:
         raise RequestError(404, "model_not_found", f"The model '{model.identity.name}' is not on disk.")

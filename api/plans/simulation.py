@@ -24,11 +24,11 @@ from segdec.schemas import ChangedVerdict, PlanSimulation
 
 MAX_INSPECTED = 20
 """Photographs that the model inspects again in one request; one takes a fraction of a second."""
-NAMES = (
+COLUMN_NAMES = (
     *("id", "inspected_at", "station", "part_id", "picture", "label", "model_label", "reviewed_label"),
     *("version", "manifest_sha256", "threshold", "review_threshold"),
 )
-UNUSABLE = frozenset({404, 413, 422})
+PHOTOGRAPH_STATUSES = frozenset({404, 413, 422})
 """Statuses of errors that concern a single photograph."""
 
 
@@ -60,7 +60,7 @@ class Simulation:
         Raises:
             RequestError: 503 if the record cannot be read.
         """
-        rows = await self.record.read(_list, self.model, station, before, limit + 1)
+        rows = await self.record.read(_read_rows, self.model, station, before, limit + 1)
         inspected = judged = 0
         for row in rows[:limit]:
             if inspected == MAX_INSPECTED:
@@ -116,17 +116,17 @@ class Simulation:
             unlike = result.unlike is not None
             judgement = await asyncio.to_thread(self.judge.judge, result.prediction, unlike=unlike)
         except (ImageError, RequestError) as error:
-            if isinstance(error, RequestError) and error.status not in UNUSABLE:
+            if isinstance(error, RequestError) and error.status not in PHOTOGRAPH_STATUSES:
                 raise
             return NOT_INSPECTED, str(error)
         return judgement.label, judgement_sentence(judgement, self.judge.plan)
 
 
-def _list(
+def _read_rows(
     connection: Connection, model: ServedModel, station: str | None, before: int | None, limit: int
 ) -> Sequence[RowMapping]:
     table = inspections.c
-    statement = with_pictures([table[name] for name in NAMES]).order_by(table.id.desc()).limit(limit)
+    statement = with_pictures([table[name] for name in COLUMN_NAMES]).order_by(table.id.desc()).limit(limit)
     conditions: list[Any] = [*equal(inspections, model=model.identity.name, station=station)]
     if before is not None:
         conditions.append(table.id < before)

@@ -1,7 +1,6 @@
 """Shows which verdicts of recorded parts a stored plan would change. Available if the service records."""
 
 import asyncio
-from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -10,7 +9,7 @@ from api.errors import RequestError, document_problems
 from api.http.number_text import WHOLE_NUMBER
 from api.http.roles import require_role
 from api.inspecting.dependencies import NamedModelDep, ServiceDep
-from api.models.active_plans import make_active_plans
+from api.models.active_plans import make_active_plan
 from api.plans.plan_routes import Number, read_stored
 from api.plans.simulation import Simulation
 from api.record.record_params import BeforeId, RecordDep, TextFilter
@@ -41,10 +40,9 @@ async def simulate_plan(
     """
     stored = await read_stored(service, model, number)
     try:
-        make = partial(make_active_plans, {"": stored}, model.identity, model.config, model.plans)
-        plans = await asyncio.to_thread(make)
+        plan = await asyncio.to_thread(make_active_plan, stored, model.identity, model.config)
     except ArtifactError as error:
         raise RequestError(422, "plan_does_not_fit", str(error)) from error
     with model.usage:
-        simulation = Simulation(record, service.background_inspector, model, plans[""].judge)
+        simulation = Simulation(record, service.background_inspector, model, plan.judge)
         return await simulation.run(station, before, limit)

@@ -38,7 +38,7 @@ def inspected_event(row: Row, public_url: str | None = None) -> str:
     data = {
         **_facts(row, public_url),
         **{name: row[name] for name in ("score", "threshold", "review_threshold", "model", "version")},
-        "plan": _plan(row),
+        "plan": _describe_plan(row),
         "metadata": json.loads(row["details"]),
         "region_count": len(regions),
         "regions": [
@@ -49,7 +49,7 @@ def inspected_event(row: Row, public_url: str | None = None) -> str:
     return _wrap("inspected", row["station"], f"records/{row['id']}", row["inspected_at"], data)
 
 
-def _plan(row: Row) -> dict[str, Any] | None:
+def _describe_plan(row: Row) -> dict[str, Any] | None:
     """Returns which inspection plan decided and why; None without one."""
     if row["plan"] is None:
         return None

@@ -13,8 +13,6 @@ OUTCOME_COLUMNS = ("version", "manifest_sha256", "threshold", "review_threshold"
 """What a repeat must have in common with its original, so that no answer of another model is returned. An
 administrator can change the thresholds between two attempts of a client.
 """
-PLAN_COLUMNS = ("plan_sha256",)
-"""As `OUTCOME_COLUMNS`, of inspections by a plan only: so the keys of others stay as they were."""
 
 
 def request_key(client: str, idempotency_key: str | None) -> bytes | None:
@@ -57,8 +55,9 @@ def mismatch_error(differences: tuple[str, ...]) -> RequestError:
 
 
 def _outcome(row: Row) -> list[str | float | None]:
-    names = OUTCOME_COLUMNS if row["plan_sha256"] is None else (*OUTCOME_COLUMNS, *PLAN_COLUMNS)
-    return _values(row, names)
+    """Returns what a repeat must have in common with its original; without a plan, keys stay as they were."""
+    plan = () if row["plan_sha256"] is None else ("plan_sha256",)
+    return _values(row, (*OUTCOME_COLUMNS, *plan))
 
 
 def _values(row: Row, names: tuple[str, ...]) -> list[str | float | None]:

@@ -1,11 +1,15 @@
-"""The API key that the command line sends to a service."""
+"""The client of a service that the command line uses, and its API key."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from segdec.errors import ConfigError, ServiceError
+
+if TYPE_CHECKING:
+    from segdec.client import Client
 
 KEY_VARIABLE = "SEGDEC_API_KEY"
 UNAUTHORIZED = 401
@@ -26,6 +30,18 @@ def explain_key_errors(url: str, file: Path | None, key: str | None) -> Iterator
         raise ServiceError(
             detail, code=error.code, status=error.status, request_id=error.request_id
         ) from error
+
+
+@contextmanager
+def open_client(url: str, key_file: Path | None) -> Iterator["Client"]:
+    """Opens the client of a service with the key in `key_file`, else in the environment; errors as
+    `read_key`.
+    """
+    from segdec.client import Client
+
+    key = read_key(key_file)
+    with explain_key_errors(url, key_file, key), Client(url, api_key=key) as client:
+        yield client
 
 
 def read_key(file: Path | None) -> str | None:

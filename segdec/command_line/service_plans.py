@@ -3,21 +3,15 @@
 import argparse
 import re
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from segdec.command_line.service_keys import KEY_VARIABLE, explain_key_errors, read_key
+from segdec.command_line.service_keys import KEY_VARIABLE, open_client
 from segdec.plan.plan_file import read_plan
 from segdec.runtime.cli import Commands
 from segdec.schemas import ChangedVerdict
 
-if TYPE_CHECKING:
-    from segdec.client import Client
-
 DEFAULT_PARTS = 1000
-NUMBER = "[1-9][0-9]{0,6}"
+NUMBER_PATTERN = "[1-9][0-9]{0,6}"
 
 
 def add_service_commands(below: Commands) -> None:
@@ -64,7 +58,7 @@ def _add_reason(command: argparse.ArgumentParser) -> None:
 def run_send(options: argparse.Namespace) -> int:
     """Stores a plan on a service."""
     plan = read_plan(options.plan)
-    with open_service(options) as client:
+    with open_client(options.url, options.api_key_file) as client:
         stored = client.store_plan(options.model_name, plan, options.reason)
     print(
         f"Plan '{stored.name}' is stored as version {stored.version} for {options.model_name}. Next: segdec "
@@ -75,7 +69,7 @@ def run_send(options: argparse.Namespace) -> int:
 
 def run_activate(options: argparse.Namespace) -> int:
     """Activates a stored plan, or none."""
-    with open_service(options) as client:
+    with open_client(options.url, options.api_key_file) as client:
         answer = client.activate_plan(options.model_name, options.version, options.station, options.reason)
     plans = {plan.station: plan for model in answer.models for plan in model.plans}
     others = "all other stations" if set(plans) - {""} else "all stations"
@@ -86,29 +80,16 @@ def run_activate(options: argparse.Namespace) -> int:
     return 0
 
 
-@contextmanager
-def open_service(options: argparse.Namespace) -> Iterator["Client"]:
-    """Opens the client of the service that the options name."""
-    from segdec.client import Client
-
-    key = read_key(options.api_key_file)
-    with (
-        explain_key_errors(options.url, options.api_key_file, key),
-        Client(options.url, api_key=key) as client,
-    ):
-        yield client
-
-
 def parse_version(text: str) -> int | None:
     """Parses the version of a stored plan, or `none`, for `argparse`."""
-    if text != "none" and not re.fullmatch(NUMBER, text):
+    if text != "none" and not re.fullmatch(NUMBER_PATTERN, text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a version. Expected a number from 1, or none")
     return None if text == "none" else int(text)
 
 
 def parse_number(text: str) -> int:
     """Parses a number from 1, for `argparse`."""
-    if not re.fullmatch(NUMBER, text):
+    if not re.fullmatch(NUMBER_PATTERN, text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
     return int(text)
 
@@ -118,7 +99,7 @@ def run_simulate(options: argparse.Namespace) -> int:
     judged = deleted = 0
     changed: list[ChangedVerdict] = []
     before: int | None = None
-    with open_service(options) as client:
+    with open_client(options.url, options.api_key_file) as client:
         while True:
             page = client.simulate_plan(
                 options.model_name, options.version, station=options.station, before=before

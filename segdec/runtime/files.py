@@ -4,7 +4,7 @@ import glob
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
@@ -24,16 +24,28 @@ REPLACED = ".replaced"
 
 def write_bytes_atomic(path: Path, data: bytes) -> None:
     """Writes `data` to `path` atomically: on an error, the file stays as it was."""
+    _write_temporary(path, data, lambda temporary: temporary.replace(path))
+
+
+def create_bytes_atomic(path: Path, data: bytes) -> None:
+    """As `write_bytes_atomic`, for a new file: raises a FileExistsError if there is one.
+
+    The file system must have hard links.
+    """
+    _write_temporary(path, data, lambda temporary: os.link(temporary, path))
+
+
+def _write_temporary(path: Path, data: bytes, put_in_place: Callable[[Path], object]) -> None:
+    """Writes a temporary file beside `path`, which is removed unless `put_in_place` moves it."""
     temporary = path.with_name(f".{uuid4().hex}.tmp")
     try:
         with temporary.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
+        put_in_place(temporary)
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
 
 
 def write_text_atomic(path: Path, text: str) -> None:
