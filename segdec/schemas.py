@@ -168,18 +168,23 @@ class PlanDefect(AnswerPart):
     outside: bool | None = Field(description="whether it is outside all zones; null: uncertain")
 
 
-class PlanAnswer(AnswerPart):
-    """Why the inspection plan decided as it did."""
+class PlanVerdict(AnswerPart):
+    """What an inspection plan decided about a photograph, and why."""
 
-    name: str
-    version: int
-    sha256: str = Field(description="of the stored plan")
     severity: Severity = Field(description="of the worst finding: accept, note, review, reject or stop")
     sentence: str = Field(description="the finding that decided, with its measure; empty: no defect")
     findings: list[PlanFinding] = Field(description="the worst first; the first one decided")
     finding_count: int = Field(description="of all findings; `findings` may have fewer")
     defects: list[PlanDefect] = Field(description="the largest first; empty if the model found none")
     defect_count: int = Field(description="of all defects; `defects` may have fewer")
+
+
+class PlanAnswer(PlanVerdict):
+    """What the active inspection plan decided, and why."""
+
+    name: str
+    version: int
+    sha256: str = Field(description="of the stored plan")
 
 
 class Timing(AnswerPart):
@@ -302,8 +307,8 @@ class PlanSummary(AnswerPart):
     )
 
 
-class ChangedVerdict(AnswerPart):
-    """A recorded part whose verdict a plan would change."""
+class SimulatedPart(AnswerPart):
+    """A recorded part that a plan judged."""
 
     record_id: int
     inspected_at: datetime
@@ -312,17 +317,23 @@ class ChangedVerdict(AnswerPart):
     reviewed_label: str | None = Field(description="null: not reviewed")
     label: str = Field(description="the verdict that was given")
     new_label: str = Field(description="that of the plan; not_inspected: it cannot decide")
-    finding: str = Field(description="why")
+    problem: str = Field(description="why the plan cannot decide; empty: it can")
+    verdict: PlanVerdict | None = Field(description="null: the plan cannot decide")
+
+    @property
+    def reason(self) -> str:
+        """Why the plan decides so, or why it cannot."""
+        return self.problem if self.verdict is None else self.verdict.sentence
 
 
 class PlanSimulation(AnswerPart):
     """How a plan would have judged recorded parts, the newest first."""
 
-    judged: int = Field(description="parts; those of the four following counts together")
-    unchanged: int
+    judged: int = Field(description="parts; those of the three following counts and of `parts` together")
+    good: int = Field(description="the model called them good, which stays so by any plan")
     deleted: int = Field(description="not good, and the photograph was deleted or is lost")
     not_inspected: int = Field(description="got no verdict")
-    changed: list[ChangedVerdict]
+    parts: list[SimulatedPart] = Field(description="those that the model inspected again")
     next_before: int | None = Field(description="`before` of the next request; null: there are no more parts")
 
 

@@ -1,4 +1,4 @@
-"""Describes the verdict of an inspection plan in the answer about a photograph."""
+"""Describes the verdict of an inspection plan."""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from segdec.plan.inspection_plan import Plan
 from segdec.plan.quantities import Scale
 from segdec.plan.sentences import finding_sentence, judgement_sentence
 from segdec.plan.size_intervals import Measurement
-from segdec.schemas import PlanAnswer, PlanDefect, PlanFinding, PlanSize
+from segdec.schemas import PlanAnswer, PlanDefect, PlanFinding, PlanSize, PlanVerdict
 
 MAX_FINDINGS, MAX_DEFECTS = 50, 50
 """The worst findings and the largest defects that an answer has: many defects in many zones have thousands
@@ -20,12 +20,16 @@ SIGNIFICANT_DIGITS = 6
 
 
 def make_plan_answer(active: ActivePlan, judgement: Judgement) -> PlanAnswer:
-    """Describes a verdict."""
-    plan = active.plan
+    """Describes the verdict of a stored plan."""
+    verdict = make_verdict(judgement, active.plan)
     return PlanAnswer(
-        name=plan.name,
-        version=active.number,
-        sha256=active.stored.sha256,
+        **dict(verdict), name=active.plan.name, version=active.number, sha256=active.stored.sha256
+    )
+
+
+def make_verdict(judgement: Judgement, plan: Plan) -> PlanVerdict:
+    """Describes the verdict of a plan, which need not be stored."""
+    return PlanVerdict(
         severity=judgement.severity,
         sentence=judgement_sentence(judgement, plan),
         findings=[_describe_finding(finding, plan) for finding in judgement.findings[:MAX_FINDINGS]],

@@ -22,6 +22,7 @@ from api.plans.schemas import NewPlanVersion, PlanChoice, PlanDetail, PlanList
 from api.record.audit import AuditEntry
 from segdec.artifact import Manifest
 from segdec.errors import ArtifactError, ConfigError
+from segdec.plan.inspection_plan import Plan
 from segdec.plan.judgement import PlanJudge, check_trained_size
 from segdec.plan.sentences import plan_text
 from segdec.schemas import PlanSummary, ReloadAnswer
@@ -119,8 +120,7 @@ async def store_plan(
     is sent again at once gets the same version.
     """
     folder, author = _find_folder(service, model), caller_name(caller_fields(request.scope))
-    max_pixels = service.memory.largest(model.cost, has_plan=True).pixels
-    await asyncio.to_thread(_check_fit, sent, model, max_pixels)
+    await make_judge(sent.plan, model, service)
     new = await _read_in_thread(folder.prepare, sent.plan, author, sent.reason, datetime.now(UTC))
     if isinstance(new, StoredPlan):
         return _summarise(new, model)
@@ -128,9 +128,14 @@ async def store_plan(
     return _summarise(new.stored, model)
 
 
-def _check_fit(sent: NewPlanVersion, model: ServedModel, max_pixels: int) -> None:
-    """Raises a RequestError, 422, if the plan does not fit the stable version."""
-    photograph = sent.plan.photograph
+async def make_judge(plan: Plan, model: ServedModel, service: InspectionService) -> PlanJudge:
+    """Makes a judge for the stable version; RequestError, 422, if the plan does not fit it."""
+    max_pixels = service.memory.largest(model.cost, has_plan=True).pixels
+    return await asyncio.to_thread(_make_judge, plan, model, max_pixels)
+
+
+def _make_judge(plan: Plan, model: ServedModel, max_pixels: int) -> PlanJudge:
+    photograph = plan.photograph
     try:
         if photograph.width * photograph.height > max_pixels:
             raise ConfigError(
@@ -138,8 +143,8 @@ def _check_fit(sent: NewPlanVersion, model: ServedModel, max_pixels: int) -> Non
                 f"{max_pixels:,} pixels, as this service accepts."
             )
         if isinstance(model.config, Manifest):
-            check_trained_size(sent.plan, model.config)
-        PlanJudge(sent.plan, model.config)
+            check_trained_size(plan, model.config)
+        return PlanJudge(plan, model.config)
     except ConfigError as error:
         identity = model.identity
         raise RequestError(

@@ -1,8 +1,8 @@
 """JSON about inspection plans: what clients send, and what they get."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from api.http.request_params import Name
 from api.http.sent_model import SentModel
@@ -26,6 +26,19 @@ class PlanChoice(SentModel):
     version: PlanNumber | None = Field(description="null: no plan of its own")
     station: Name = Field("", description="empty: all stations without a plan of their own")
     reason: Reason
+
+
+class PlanToSimulate(SentModel):
+    """A stored version, or a plan that is not stored."""
+
+    version: PlanNumber | None = None
+    plan: Plan | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.version is None) == (self.plan is None):
+            raise ValueError("version and plan; expected one of them")
+        return self
 
 
 class PlanList(AnswerPart):

@@ -1,4 +1,4 @@
-"""Judges recorded parts by a stored plan, to show which verdicts it would change."""
+"""Judges recorded parts by a plan, to show which verdicts it would change."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from sqlalchemy import Connection, RowMapping
 from api.errors import RequestError
 from api.inspecting.background_inspector import BackgroundInspector
 from api.inspecting.encoded_photograph import EncodedPhotograph
+from api.inspecting.plan_answer import make_verdict
 from api.models.registry import ServedModel
 from api.record.filters import equal
 from api.record.queries import with_pictures
@@ -18,14 +19,15 @@ from api.record.tables import inspections
 from segdec.config import GOOD
 from segdec.errors import ImageError
 from segdec.plan.judgement import PlanJudge
-from segdec.plan.sentences import judgement_sentence
 from segdec.runtime.identifiers import NOT_INSPECTED
-from segdec.schemas import ChangedVerdict, PlanSimulation
+from segdec.schemas import PlanSimulation, SimulatedPart
 
 MAX_INSPECTED = 20
 """Photographs that the model inspects again in one request; one takes a fraction of a second."""
+GIVEN = ("inspected_at", "station", "part_id", "label", "reviewed_label")
+"""Columns that an answer repeats."""
 COLUMN_NAMES = (
-    *("id", "inspected_at", "station", "part_id", "picture", "label", "model_label", "reviewed_label"),
+    *("id", *GIVEN, "picture", "model_label"),
     *("version", "manifest_sha256", "threshold", "review_threshold"),
 )
 PHOTOGRAPH_STATUSES = frozenset({404, 413, 422})
@@ -49,9 +51,9 @@ class Simulation:
     inspector: BackgroundInspector
     model: ServedModel
     judge: PlanJudge
-    _changed: list[ChangedVerdict] = field(default_factory=list)
+    _parts: list[SimulatedPart] = field(default_factory=list)
     _counts: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("unchanged", "deleted", "not_inspected"), 0)
+        default_factory=lambda: dict.fromkeys(("good", "deleted", "not_inspected"), 0)
     )
 
     async def run(self, station: str | None, before: int | None, limit: int) -> PlanSimulation:
@@ -66,7 +68,7 @@ class Simulation:
             if inspected == MAX_INSPECTED:
                 break
             if self._is_certainly_good(row):
-                self._counts["unchanged"] += 1
+                self._counts["good"] += 1
             elif row["label"] == NOT_INSPECTED:
                 self._counts["not_inspected"] += 1
             else:
@@ -77,7 +79,7 @@ class Simulation:
         return PlanSimulation(
             judged=judged,
             **self._counts,
-            changed=self._changed,
+            parts=self._parts,
             next_before=rows[judged - 1]["id"] if more and judged else None,
         )
 
@@ -96,30 +98,28 @@ class Simulation:
                 raise
             self._counts["deleted"] += 1
             return
-        label, finding = await self._verdict(EncodedPhotograph(picture, f"record {row['id']}"))
-        if label == row["label"]:
-            self._counts["unchanged"] += 1
-        else:
-            facts = {name: row[name] for name in ("inspected_at", "station", "part_id", "reviewed_label")}
-            self._changed.append(
-                ChangedVerdict(
-                    record_id=row["id"], **facts, label=row["label"], new_label=label, finding=finding
-                )
-            )
+        given = {name: row[name] for name in GIVEN}
+        decided = await self._judge(EncodedPhotograph(picture, f"record {row['id']}"))
+        self._parts.append(SimulatedPart(record_id=row["id"], **given, **decided))
 
-    async def _verdict(self, photograph: EncodedPhotograph) -> tuple[str, str]:
-        """Returns the label of the plan and the finding that decided, or why it cannot decide."""
+    async def _judge(self, photograph: EncodedPhotograph) -> dict[str, Any]:
+        """Returns the fields of a `SimulatedPart` with the verdict of the plan, or why there is none."""
         try:
             result = await self.inspector.inspect(self.model, photograph, as_served=True)
             if result.prediction is None:
-                return NOT_INSPECTED, result.unlike or ""
+                return self._undecided(result.unlike or "")
             unlike = result.unlike is not None
             judgement = await asyncio.to_thread(self.judge.judge, result.prediction, unlike=unlike)
         except (ImageError, RequestError) as error:
             if isinstance(error, RequestError) and error.status not in PHOTOGRAPH_STATUSES:
                 raise
-            return NOT_INSPECTED, str(error)
-        return judgement.label, judgement_sentence(judgement, self.judge.plan)
+            return self._undecided(str(error))
+        verdict = make_verdict(judgement, self.judge.plan)
+        return {"new_label": judgement.label, "problem": "", "verdict": verdict}
+
+    @staticmethod
+    def _undecided(problem: str) -> dict[str, Any]:
+        return {"new_label": NOT_INSPECTED, "problem": problem, "verdict": None}
 
 
 def _read_rows(

@@ -238,7 +238,7 @@ def store_plan(model: str, plan: Plan, reason: str) -> Call[PlanSummary]:
         ServiceError: If the plan does not fit the model, or the service does not answer.
         ConfigError: If `model` is not a model name.
     """
-    content = {"plan": plan.model_dump(mode="json", exclude_unset=True), "reason": reason}
+    content = {"plan": _plan_json(plan), "reason": reason}
     path = f"/v1/models/{_segment(model)}/plans"
     return Call("POST", path, response_reader(PlanSummary), headers=JSON_BODY, content=_json(content))
 
@@ -261,17 +261,31 @@ def activate_plan(model: str, version: int | None, station: str, reason: str) ->
 
 
 def simulate_plan(
-    model: str, version: int, *, station: str | None = None, before: int | None = None
+    model: str, plan: Plan | int, *, station: str | None = None, before: int | None = None
 ) -> Call[PlanSimulation]:
-    """Judges recorded parts by a stored plan, of a station or of all; needs an admin key.
+    """Judges recorded parts, of a station or of all, by a plan or a stored version; needs an admin key.
 
     One call judges up to 1,000 parts with record ids below `before`; the next one continues at the
     `next_before` of its answer. Errors as `store_plan`.
     """
-    path = f"/v1/models/{_segment(model)}/plans/{version}/simulation"
+    path = f"/v1/models/{_segment(model)}/plans/simulation"
     parameters = {} if station is None else {"station": _name("station", station)}
     parameters |= {} if before is None else {"before": str(before)}
-    return Call("POST", path, response_reader(PlanSimulation), parameters, timeout_s=RELOAD_TIMEOUT_S)
+    sent = {"version": plan} if isinstance(plan, int) else {"plan": _plan_json(plan)}
+    return Call(
+        "POST",
+        path,
+        response_reader(PlanSimulation),
+        parameters,
+        headers=JSON_BODY,
+        content=_json(sent),
+        timeout_s=RELOAD_TIMEOUT_S,
+    )
+
+
+def _plan_json(plan: Plan) -> dict[str, object]:
+    """Returns what the plan's file says: some defaults are not valid everywhere."""
+    return plan.model_dump(mode="json", exclude_unset=True)
 
 
 def _model_path(model: str | None, version: str | None) -> str:

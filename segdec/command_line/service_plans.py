@@ -6,9 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 from segdec.command_line.service_keys import KEY_VARIABLE, open_client
+from segdec.config import GOOD
 from segdec.plan.plan_file import read_plan
 from segdec.runtime.cli import Commands
-from segdec.schemas import ChangedVerdict
+from segdec.schemas import SimulatedPart
 
 DEFAULT_PARTS = 1000
 NUMBER_PATTERN = "[1-9][0-9]{0,6}"
@@ -22,8 +23,10 @@ def add_service_commands(below: Commands) -> None:
     _add_reason(send)
     send.set_defaults(run=run_send)
 
-    simulate = below.add_parser("simulate", help="show which recorded verdicts a stored plan would change")
-    simulate.add_argument("version", type=parse_number, metavar="VERSION", help="of the stored plan")
+    simulate = below.add_parser("simulate", help="show which recorded verdicts a plan would change")
+    simulate.add_argument(
+        "plan", metavar="PLAN", help="version of a stored plan, or a file, which is not stored"
+    )
     _add_service(simulate)
     simulate.add_argument("--station", metavar="NAME", help="only parts of this station; default: all")
     simulate.add_argument(
@@ -95,25 +98,29 @@ def parse_number(text: str) -> int:
 
 
 def run_simulate(options: argparse.Namespace) -> int:
-    """Prints which verdicts of recorded parts a stored plan would change."""
-    judged = deleted = 0
-    changed: list[ChangedVerdict] = []
+    """Prints which verdicts of recorded parts a plan would change."""
+    is_stored = re.fullmatch(NUMBER_PATTERN, options.plan) is not None
+    plan = int(options.plan) if is_stored else read_plan(Path(options.plan))
+    judged = good = deleted = 0
+    parts: list[SimulatedPart] = []
     before: int | None = None
     with open_client(options.url, options.api_key_file) as client:
         while True:
-            page = client.simulate_plan(
-                options.model_name, options.version, station=options.station, before=before
-            )
-            judged, deleted, before = judged + page.judged, deleted + page.deleted, page.next_before
-            changed += page.changed
+            page = client.simulate_plan(options.model_name, plan, station=options.station, before=before)
+            judged, good, deleted = judged + page.judged, good + page.good, deleted + page.deleted
+            parts += page.parts
+            before = page.next_before
             if before is None or judged >= options.parts:
                 break
+    changed = [part for part in parts if part.label != part.new_label]
     for part in changed:
         name = f"record {part.record_id}" + (f", part {part.part_id}" if part.part_id else "")
         reviewed = f" (reviewed: {part.reviewed_label})" if part.reviewed_label else ""
-        print(f"{name}: {part.label} → {part.new_label}{reviewed}: {part.finding}")
-    print(f"Version {options.version} changes {len(changed):,} of the last {judged:,} verdicts.")
-    for (old, new), count in Counter((part.label, part.new_label) for part in changed).most_common():
+        print(f"{name}: {part.label} → {part.new_label}{reviewed}: {part.reason}")
+    subject = f"Version {plan}" if is_stored else f"Plan {options.plan}"
+    print(f"{subject} changes {len(changed):,} of the last {judged:,} verdicts.")
+    pairs = Counter((part.label, part.new_label) for part in parts) + Counter({(GOOD, GOOD): good})
+    for (old, new), count in sorted(pairs.items()):
         print(f"{old} → {new}: {count:,}")
     if deleted:
         print(f"{deleted:,} parts that were not good are unknown: their photographs were deleted.")

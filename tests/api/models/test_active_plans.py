@@ -527,10 +527,13 @@ def test_the_command_stores_and_activates(shelf, key_files, tmp_path, capsys, mo
 # === Simulation ===
 
 
-def simulate(client, version, query=""):
-    answer = client.post(f"/v1/models/{NAME}/plans/{version}/simulation{query}", headers=ADMIN)
+def simulate(client, plan, query=""):
+    sent = {"version" if isinstance(plan, int) else "plan": plan}
+    answer = client.post(f"/v1/models/{NAME}/plans/simulation{query}", headers=ADMIN, json=sent)
     assert answer.status_code == 200, answer.text
-    return answer.json()
+    found = answer.json()
+    found["changed"] = [part for part in found["parts"] if part["label"] != part["new_label"]]
+    return found
 
 
 def test_a_simulation_judges_recorded_parts_without_effect(recorded, shelf, part):
@@ -541,9 +544,15 @@ def test_a_simulation_judges_recorded_parts_without_effect(recorded, shelf, part
     runs = len(shelf.predictors["1"].shapes)
     found = simulate(recorded, accepts)
     assert len(shelf.predictors["1"].shapes) == runs + 2  # a good part needs no inspection
-    assert (found["judged"], found["unchanged"], found["deleted"], found["not_inspected"]) == (3, 1, 0, 0)
+    assert (found["judged"], found["good"], found["deleted"], found["not_inspected"]) == (3, 1, 0, 0)
     assert [(one["label"], one["new_label"]) for one in found["changed"]] == [("scratch", "good")] * 2
-    assert simulate(recorded, stops)["changed"] == []
+    assert simulate(recorded, accepts)["changed"] == simulate(recorded, ACCEPTS)["changed"]
+    unchanged = simulate(recorded, stops)
+    assert unchanged["changed"] == []
+    assert [(one["label"], one["verdict"]["severity"]) for one in unchanged["parts"]] == [
+        ("scratch", "stop")
+    ] * 2
+    assert unchanged["parts"][0]["verdict"]["defects"][0]["length"]["unit"] == "mm"
     only = simulate(recorded, accepts, "?station=a")
     assert (only["judged"], only["changed"][0]["record_id"], only["changed"][0]["part_id"]) == (2, first, "7")
     assert found["next_before"] is None
@@ -561,7 +570,8 @@ def test_a_simulation_ends_after_some_photographs_and_names_what_it_cannot_judge
     plan = store(recorded, ACCEPTS).json()["version"]
     page = simulate(recorded, plan)
     assert [one["new_label"] for one in page["changed"]] == ["good", "not_inspected"]
-    assert "48 × 24 px" in page["changed"][1]["finding"]
+    assert page["changed"][1]["verdict"] is None
+    assert "48 × 24 px" in page["changed"][1]["problem"]
     assert (page["judged"], page["next_before"]) == (2, 2)
     rest = simulate(recorded, plan, f"?before={page['next_before']}")
     assert (rest["judged"], len(rest["changed"]), rest["next_before"]) == (1, 1, None)
@@ -574,7 +584,7 @@ def test_a_simulation_after_a_plan_compares_with_the_given_verdict(recorded, par
     stops = store(recorded, STOPS).json()["version"]
     (changed,) = simulate(recorded, stops)["changed"]
     assert (changed["label"], changed["new_label"]) == ("good", "scratch")
-    assert changed["finding"] == "surface: defect: reject and stop the line"
+    assert changed["verdict"]["sentence"] == "surface: defect: reject and stop the line"
 
 
 def test_parts_that_other_thresholds_called_good_are_inspected_again(recorded, part):
@@ -590,8 +600,19 @@ def test_parts_whose_photograph_was_deleted_are_counted(recorded, part):
     assert answer.status_code < 300, answer.text
     plan = store(recorded, ACCEPTS).json()["version"]
     assert simulate(recorded, plan)["deleted"] == 1
-    unknown = recorded.post(f"/v1/models/{NAME}/plans/7/simulation", headers=ADMIN)
-    assert (unknown.status_code, unknown.json()["code"]) == (404, "plan_not_found")
+
+
+def test_a_plan_that_cannot_be_simulated_is_an_error(recorded):
+    def simulated(**sent):
+        answer = recorded.post(f"/v1/models/{NAME}/plans/simulation", headers=ADMIN, json=sent)
+        return answer.status_code, answer.json()["code"]
+
+    assert simulated(version=7) == (404, "plan_not_found")
+    assert simulated(plan=ACCEPTS, version=7) == (400, "bad_json")
+    assert simulated() == (400, "bad_json")
+    assert simulated(plan=ACCEPTS | {"zones": {}}) == (400, "bad_json")
+    other = {"surface": {**ACCEPTS["zones"]["surface"], "rules": [{"defect": "dent", "then": "accept"}]}}
+    assert simulated(plan=ACCEPTS | {"zones": other}) == (422, "plan_does_not_fit")
 
 
 def test_the_command_prints_a_simulation(shelf, key_files, tmp_path, capsys, monkeypatch, part):
@@ -606,8 +627,11 @@ def test_the_command_prints_a_simulation(shelf, key_files, tmp_path, capsys, mon
         main(["plan", "send", str(tmp_path / "plan.toml"), *service, "--reason", "drawing C"])
         capsys.readouterr()
         assert main(["plan", "simulate", "1", *service]) == 0
-    assert capsys.readouterr().out.splitlines() == [
+        assert main(["plan", "simulate", str(tmp_path / "plan.toml"), *service]) == 0
+    lines = [
         "record 1, part 7: scratch → good: all defects are within the limits: accept",
         "Version 1 changes 1 of the last 1 verdicts.",
         "scratch → good: 1",
     ]
+    of_file = f"Plan {tmp_path / 'plan.toml'} changes 1 of the last 1 verdicts."
+    assert capsys.readouterr().out.splitlines() == [*lines, lines[0], of_file, lines[2]]
