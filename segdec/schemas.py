@@ -315,6 +315,7 @@ class SimulatedPart(AnswerPart):
     station: str
     part_id: str | None
     reviewed_label: str | None = Field(description="null: not reviewed")
+    version: str = Field(description="of the model that inspected it")
     label: str = Field(description="the verdict that was given")
     new_label: str = Field(description="that of the plan; not_inspected: it cannot decide")
     problem: str = Field(description="why the plan cannot decide; empty: it can")
@@ -329,6 +330,7 @@ class SimulatedPart(AnswerPart):
 class PlanSimulation(AnswerPart):
     """How a plan would have judged recorded parts, the newest first."""
 
+    model_version: str = Field(description="of the model that inspected parts again")
     judged: int = Field(description="parts; those of the three following counts and of `parts` together")
     good: int = Field(description="the model called them good, which stays so by any plan")
     deleted: int = Field(description="not good, and the photograph was deleted or is lost")

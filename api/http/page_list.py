@@ -26,6 +26,7 @@ REVIEW = PageEntry("/review", "Review", "review", "reviewer")
 PARTS = PageEntry("/parts", "Parts", "parts")
 PART = PageEntry("/parts/{record_id}", "Part", "part", parent=PARTS.path)
 TRENDS = PageEntry("/trends", "Trends", "trends", "quality")
+PLAN = PageEntry("/plan", "Plan", "plan", "quality")
 DATA_SETS = PageEntry("/datasets", "Data sets", "datasets", "reviewer")
 LABEL = PageEntry("/label", "Label", "label", "reviewer", parent=DATA_SETS.path)
 TRAIN = PageEntry("/train", "Train", "train", "quality")
@@ -36,7 +37,7 @@ NOT_FOUND = PageEntry("", "Page not found", "not_found")
 API = PageEntry("/docs", "API", "docs", "engineer")
 GROUPS = {
     "Inspection": (INSPECTION, LINE),
-    "Quality": (REVIEW, PARTS, TRENDS),
+    "Quality": (REVIEW, PARTS, TRENDS, PLAN),
     "Training": (DATA_SETS, TRAIN, MODELS),
     "Administration": (SETTINGS, CHANGES, API),
 }

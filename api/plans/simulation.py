@@ -24,11 +24,11 @@ from segdec.schemas import PlanSimulation, SimulatedPart
 
 MAX_INSPECTED = 20
 """Photographs that the model inspects again in one request; one takes a fraction of a second."""
-GIVEN = ("inspected_at", "station", "part_id", "label", "reviewed_label")
+GIVEN = ("inspected_at", "station", "part_id", "version", "label", "reviewed_label")
 """Columns that an answer repeats."""
 COLUMN_NAMES = (
     *("id", *GIVEN, "picture", "model_label"),
-    *("version", "manifest_sha256", "threshold", "review_threshold"),
+    *("manifest_sha256", "threshold", "review_threshold"),
 )
 PHOTOGRAPH_STATUSES = frozenset({404, 413, 422})
 """Statuses of errors that concern a single photograph."""
@@ -77,6 +77,7 @@ class Simulation:
             judged += 1
         more = len(rows) > judged
         return PlanSimulation(
+            model_version=self.model.identity.version,
             judged=judged,
             **self._counts,
             parts=self._parts,

@@ -22,7 +22,7 @@ Limit = Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_PARTS, description="part
 
 @router.post(
     "/models/{name}/plans/simulation",
-    dependencies=require_role("engineer"),
+    dependencies=require_role("quality"),
     responses=document_problems(400, 404, 408, 409, 413, 415, 422, 503),
 )
 async def simulate_plan(

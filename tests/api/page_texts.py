@@ -22,6 +22,7 @@ PAGES = (
     *(page_list.INSPECTION, page_list.LINE, page_list.REVIEW, page_list.PARTS),
     *(
         page_list.TRENDS,
+        page_list.PLAN,
         page_list.DATA_SETS,
         page_list.MODELS,
         page_list.CHANGES,

@@ -6,6 +6,7 @@ import { labelText } from "../shared/label_text.js";
 import { translate, translateCount } from "../shared/language.js";
 import { Credentials } from "../shared/credentials.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
+import { DraftStore } from "../shared/draft_store.js";
 import { ClickTool } from "../shared/mask_editor/click_tool.js";
 import { bindKeys } from "../shared/mask_editor/keyboard.js";
 import { MaskEditor } from "../shared/mask_editor/mask_editor.js";
@@ -13,7 +14,6 @@ import { writeGrey } from "../shared/png.js";
 import { ProposalRequests } from "../shared/proposal_requests.js";
 import { Proposals } from "../shared/proposals.js";
 import { openTabSession } from "../shared/tab_session.js";
-import { DraftStore } from "./draft_store.js";
 import { showChoice, showMissing } from "./data_set_choice.js";
 import { LabelPanel } from "./label_panel.js";
 import { PhotographQueue } from "./photograph_queue.js";
@@ -32,7 +32,7 @@ const selection = selectionOf(query);
 const isSelective = Object.keys(selection).length > 0;
 const { id: session } = openTabSession("segdec.label"); // a reload leaves requests behind that lease later
 const requests = new Requests({ credentials, session, dataSet: query.get("data_set"), selection });
-const parts = { requests, drafts: new DraftStore(), classes: [] };
+const parts = { requests, drafts: new DraftStore("segdec.drafts"), classes: [] };
 const queue = new PhotographQueue(requests, parts, onQueueChange);
 const editor = new MaskEditor({
   onChange: onMaskChange,

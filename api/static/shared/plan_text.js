@@ -35,7 +35,8 @@ export function planVerdictText(plan) {
   return translate("Inspection plan {name}, version {version}: {finding}.", { name, version, finding: decidingText(plan) });
 }
 
-function decidingText({ findings, defect_count: defects }) {
+/** The finding that decided, with its measure. */
+export function decidingText({ findings, defect_count: defects }) {
   if (findings.length) return findingText(findings[0]);
   return defects ? translate("all defects are within the limits") : translate("no defect");
 }

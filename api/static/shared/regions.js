@@ -64,6 +64,13 @@ export function outline(runs) {
   return path;
 }
 
+/** A path of all pixels of runs, to be filled. */
+export function areaPath(runs) {
+  const path = new Path2D();
+  for (const { y, start, end } of runs) path.rect(start, y, end - start, 1);
+  return path;
+}
+
 function collectRuns(pixels, y, width, level, runs, parents) {
   const row = y * width;
   for (let x = 0; x < width; x++) {

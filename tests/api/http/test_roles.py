@@ -123,7 +123,7 @@ engineer       POST            /v1/admin/models/{name}/rollback
 engineer       POST            /v1/admin/models/{name}/thresholds
 engineer       DELETE          /v1/admin/models/{name}/versions/{version}/confirmed/{number}
 engineer       POST            /v1/models/{name}/plans
-engineer       POST            /v1/models/{name}/plans/{number}/simulation
+quality        POST            /v1/models/{name}/plans/simulation
 engineer       POST            /v1/admin/models/{name}/plan
 engineer       POST            /v1/admin/outbox/retry
 engineer       POST            /v1/admin/outbox/{event_id}/discard

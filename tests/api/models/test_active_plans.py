@@ -546,6 +546,7 @@ def test_a_simulation_judges_recorded_parts_without_effect(recorded, shelf, part
     assert len(shelf.predictors["1"].shapes) == runs + 2  # a good part needs no inspection
     assert (found["judged"], found["good"], found["deleted"], found["not_inspected"]) == (3, 1, 0, 0)
     assert [(one["label"], one["new_label"]) for one in found["changed"]] == [("scratch", "good")] * 2
+    assert found["model_version"] == found["parts"][0]["version"] == "1"
     assert simulate(recorded, accepts)["changed"] == simulate(recorded, ACCEPTS)["changed"]
     unchanged = simulate(recorded, stops)
     assert unchanged["changed"] == []

@@ -65,6 +65,7 @@ function repeating(action) {
 
 /** Whether a text field or a choice has the focus; Escape and Enter leave it. */
 function isTextInput(event) {
+  if (event.target.closest?.("textarea")) return true;
   const field = event.target.closest?.("select") ?? event.target.closest?.("input:not([type=radio], [type=range], [type=checkbox])");
   if (field && ["Escape", "Enter"].includes(event.key)) {
     event.preventDefault();

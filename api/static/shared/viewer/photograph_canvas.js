@@ -73,6 +73,16 @@ export function strokeWithOutline(context, path, scale, width, color) {
   }
 }
 
+/** A path of contours; they run along the edges of pixels. */
+export function contourPath(polygons) {
+  const path = new Path2D();
+  for (const contour of polygons.flatMap(({ outer, holes }) => [outer, ...holes])) {
+    contour.forEach(([x, y], index) => path[index ? "lineTo" : "moveTo"](x, y));
+    path.closePath();
+  }
+  return path;
+}
+
 /** Enables the zoom buttons that have an effect. */
 export function updateZoomButtons(view) {
   byId("zoom-in").disabled = view.zoom >= view.maxZoom;

@@ -1,7 +1,7 @@
 // Draws the photograph with its mask at screen resolution.
 
-import { PhotographCanvas, updateZoomButtons, strokeWithOutline } from "./photograph_canvas.js";
-import { outline, runAt } from "../regions.js";
+import { contourPath, PhotographCanvas, updateZoomButtons, strokeWithOutline } from "./photograph_canvas.js";
+import { areaPath, outline, runAt } from "../regions.js";
 import { enablePanZoom } from "./pan_zoom.js";
 
 const FILL = "#ff5c28";
@@ -128,22 +128,6 @@ export class Viewer {
 function availableSize(canvas) {
   const width = canvas.parentElement.clientWidth;
   return { width, height: parseFloat(getComputedStyle(canvas).maxHeight) || width };
-}
-
-function areaPath(runs) {
-  const path = new Path2D();
-  for (const { y, start, end } of runs) path.rect(start, y, end - start, 1);
-  return path;
-}
-
-/** A path of contours; they run along the edges of pixels. */
-function contourPath(polygons) {
-  const path = new Path2D();
-  for (const contour of polygons.flatMap(({ outer, holes }) => [outer, ...holes])) {
-    contour.forEach(([x, y], index) => path[index ? "lineTo" : "moveTo"](x, y));
-    path.closePath();
-  }
-  return path;
 }
 
 function nearestRegion(regions, x, y, slack) {

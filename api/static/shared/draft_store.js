@@ -1,14 +1,15 @@
-// Masks that are not saved yet, with their undo steps, in the browser's database: they survive a reload.
+// Work that is not saved yet, with its undo steps, in the browser's database: it survives a reload.
 
-const DATABASE = "segdec.drafts";
 const STORE = "drafts";
 
 export class DraftStore {
-  constructor() {
+  /** `database` is the name of the database in the browser. */
+  constructor(database) {
+    this.database = database;
     this.opening = null;
   }
 
-  /** The draft of a photograph, {state, annotation}; null if there is none, or none can be stored. */
+  /** The draft of `id`; null if there is none, or none can be stored. */
   async find(id) {
     return (await this.#run("readonly", (store) => store.get(id))) ?? null;
   }
@@ -24,7 +25,7 @@ export class DraftStore {
 
   async #run(mode, act) {
     try {
-      this.opening ??= settled(open());
+      this.opening ??= settled(open(this.database));
       return await settled(act((await this.opening).transaction(STORE, mode).objectStore(STORE)));
     } catch {
       return null; // private windows may have no database
@@ -32,8 +33,8 @@ export class DraftStore {
   }
 }
 
-function open() {
-  const request = indexedDB.open(DATABASE, 1);
+function open(database) {
+  const request = indexedDB.open(database, 1);
   request.onupgradeneeded = () => request.result.createObjectStore(STORE);
   return request;
 }

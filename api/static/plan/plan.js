@@ -1,0 +1,338 @@
+// The plan page: zones on a photograph, rules, simulation, stored versions.
+
+import { attempt } from "../shared/attempt.js";
+import { Credentials } from "../shared/credentials.js";
+import { askForCredentials } from "../shared/credentials_prompt.js";
+import { byId, createElement, setText } from "../shared/dom.js";
+import { noModelState } from "../shared/empty_state.js";
+import { translate } from "../shared/language.js";
+import { bindKeys } from "../shared/mask_editor/keyboard.js";
+import { severitiesOf } from "../shared/plan_zones.js";
+import { showGeneral, showWholePart } from "./general_panel.js";
+import { freeName, renamed, withoutZone, withScale, withZone } from "./plan_changes.js";
+import { PlanDraft } from "./plan_draft.js";
+import { askReason } from "./reason_dialog.js";
+import { Reference } from "./reference.js";
+import { PlanRequests } from "./requests.js";
+import { SimulationPanel, summaryText } from "./simulation_panel.js";
+import { stationText, VersionList } from "./version_list.js";
+import { ZoneEditor } from "./zone_editor.js";
+import { ZonePanel } from "./zone_panel.js";
+import { moved, withoutCorner } from "./zone_shapes.js";
+
+const MODEL = "model";
+const NUDGES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const COPY_SHIFT_PX = 20;
+
+const credentials = new Credentials(askForCredentials);
+const requests = new PlanRequests(credentials);
+const run = (act) => attempt(credentials, act);
+const draft = new PlanDraft(onChange);
+const editor = new ZoneEditor({
+  onSelect: showPanels,
+  onNew: addZone,
+  onDrag: (zone) => changeZone(editor.canvas.selected, zone, "drag"),
+  onDragEnd: () => draft.endMerge(),
+  onMask: paintZone,
+  onDistance: measure,
+});
+const zonePanel = new ZonePanel({
+  onSelect: (name) => editor.select(name),
+  onRename: renameZone,
+  onCopy: copyZone,
+  onDelete: deleteZone,
+  onZone: changeZone,
+});
+const reference = new Reference(requests, { attempt: run, onPhotograph: showPhotograph });
+const simulation = new SimulationPanel(requests, {
+  current: () => ({ model: model?.name, plan: draft.plan }),
+  isReady: areFieldsValid,
+  onResult: showDefects,
+  onShow: showPart,
+});
+const versions = new VersionList({ onOpen: openVersion, onActivate: activate, onDeactivate: deactivate, onMore: loadMoreVersions });
+
+let models = [];
+let model = null; // the stable version of the chosen model
+let shownSize = null; // of the photographs of the plan, as displayed
+let shownPart = null; // a simulated part whose defects alone are shown
+let isPending = false; // whether the panels will be made again
+
+// === Showing ===
+
+function onChange() {
+  editor.setPlan(draft.plan);
+  if (draft.plan && shownSize && !isSameSize(draft.plan.photograph, shownSize)) reference.show();
+  if (draft.plan) simulation.compare(draft.plan);
+  showPanels();
+}
+
+/** Makes the panels again, after the focus has moved to the next field. */
+function showPanels() {
+  if (isPending) return;
+  isPending = true;
+  setTimeout(() => {
+    isPending = false;
+    const { plan, version } = draft;
+    byId("step-undo").disabled = !draft.done.length;
+    byId("step-redo").disabled = !draft.undone.length;
+    byId("delete").disabled = editor.canvas.selected === null;
+    byId("editor-side").hidden = byId("tools").disabled = !plan;
+    if (!plan) return;
+    byId("store").disabled = byId("simulate-button").disabled = !Object.keys(plan.zones).length;
+    setText(byId("draft-state"), version === null ? translate("Draft, not stored") : translate("Stored as version {version}", { version }));
+    showGeneral(plan, { onChange: (changed) => draft.change(changed), onMeasure: () => editor.choose("distance") });
+    zonePanel.show(plan, editor.canvas.selected, editor.canvas.colors, classesOf(model));
+    showWholePart(plan, classesOf(model), (changed) => draft.change(changed));
+  });
+}
+
+/** The defect classes that rules can name: the mask has to distinguish them. */
+function classesOf({ manifest: { classes, network } }) {
+  return classes.length > 2 && network?.mask_classes ? classes.slice(1) : classes.length === 2 ? [classes[1]] : [];
+}
+
+function showPhotograph(shown) {
+  shownPart = null;
+  if (!draft.plan && shown) begin(shown.bitmap);
+  shownSize = draft.plan?.photograph ?? null;
+  document.querySelector("main").dataset.picture = shownSize ? "shown" : "none";
+  byId("no-photograph").hidden = Boolean(shownSize);
+  if (!shownSize) return;
+  const isOther = shown && !isSameSize(shown.bitmap, shownSize);
+  const values = { shown: sidesText(shown?.bitmap), planned: sidesText(shownSize) };
+  setText(byId("photograph-note"), isOther ? translate("This photograph has {shown} px, but the plan is for {planned} px: it inspects no other ones.", values) : "");
+  byId("new-size").hidden = !isOther;
+  const fitting = shown && !isOther ? shown : { bitmap: null, area: null };
+  editor.canvas.setPhotograph(fitting.bitmap, shownSize, fitting.area);
+  byId("new-size").onclick = () => draft.change({ ...draft.plan, photograph: { ...draft.plan.photograph, width: shown.bitmap.width, height: shown.bitmap.height } });
+  showDefects(simulation.simulation);
+}
+
+function isSameSize(one, other) {
+  return one.width === other.width && one.height === other.height;
+}
+
+function sidesText(size) {
+  return size ? `${size.width} × ${size.height}` : "";
+}
+
+/** Begins a plan for photographs of a size. */
+function begin({ width, height }) {
+  draft.change({ name: model.name, photograph: { width, height }, zones: {} });
+}
+
+/** Draws the measured defects of simulated parts: of the shown one, or of all. */
+function showDefects(result) {
+  const isAll = byId("show-defects").checked;
+  const isCurrent = result && result.plan.photograph === draft.plan?.photograph;
+  const parts = !isCurrent ? [] : shownPart ? [shownPart] : isAll ? result.parts : [];
+  editor.canvas.defects = parts.filter(({ verdict }) => verdict).flatMap(({ verdict }) => {
+    const severities = severitiesOf(verdict);
+    return verdict.defects.map((defect, number) => ({ ...defect, severity: severities[number] }));
+  });
+  editor.canvas.draw();
+}
+
+async function showPart(part) {
+  await reference.choose(part);
+  shownPart = part;
+  showDefects(simulation.simulation);
+  byId("stage").scrollIntoView({ block: "nearest" });
+}
+
+// === Zones ===
+
+function changeZone(name, zone, merge = null) {
+  if (name === null || zone === draft.plan.zones[name]) return;
+  draft.change(withZone(draft.plan, name, zone), merge && `${merge} ${name}`);
+}
+
+function addZone(shape, base = translate("zone 1")) {
+  const name = freeName(draft.plan, base);
+  editor.select(name); // first, so that a mask is painted further
+  draft.change(withZone(draft.plan, name, shape));
+}
+
+function paintZone(shape) {
+  const { selected, selectedZone } = editor.canvas;
+  if (selectedZone?.mask === undefined) addZone(shape);
+  else changeZone(selected, { ...selectedZone, ...shape });
+}
+
+function renameZone(name, newName) {
+  if (name === newName) return;
+  editor.select(newName);
+  draft.change(renamed(draft.plan, name, newName));
+}
+
+function copyZone(name) {
+  const zone = draft.plan.zones[name];
+  const size = draft.plan.photograph;
+  const shifted = [[1, 1], [-1, -1]].map(([x, y]) => moved(zone, x * COPY_SHIFT_PX, y * COPY_SHIFT_PX, size));
+  addZone(shifted.find((copy) => JSON.stringify(copy) !== JSON.stringify(zone)) ?? zone, name);
+}
+
+function deleteZone(name) {
+  draft.change(withoutZone(draft.plan, name));
+}
+
+/** Deletes the chosen corner of a polygon, or the selected zone. */
+function deleteSelected() {
+  const { selected, selectedZone, corner } = editor.canvas;
+  if (selected === null) return;
+  if (corner === null || !selectedZone.polygon) return deleteZone(selected);
+  changeZone(selected, withoutCorner(selectedZone, corner));
+  return editor.select(selected, null);
+}
+
+function nudge(x, y) {
+  const { selected, selectedZone } = editor.canvas;
+  if (selectedZone) changeZone(selected, moved(selectedZone, x, y, draft.plan.photograph), "nudge");
+}
+
+/** Asks for the distance of two clicked points. */
+function measure(one, other) {
+  if (draft.plan.photograph.perspective) return;
+  const dialog = byId("distance-dialog");
+  const { mm } = dialog.querySelector("form").elements;
+  mm.value = "";
+  dialog.returnValue = "";
+  dialog.showModal();
+  dialog.addEventListener("close", () => {
+    if (dialog.returnValue === "yes") draft.change(withScale(draft.plan, { known_distance: { points: [one, other], mm: mm.valueAsNumber } }));
+  }, { once: true });
+}
+
+function undo() {
+  if (!editor.removeLastPoint()) draft.undo();
+}
+
+// === Versions ===
+
+async function loadVersions() {
+  const page = await run(() => requests.plans(model.name));
+  if (page) versions.show(page);
+}
+
+async function loadMoreVersions() {
+  const page = await run(() => requests.plans(model.name, versions.nextBefore));
+  if (page) versions.show(page, versions.plans);
+}
+
+async function openVersion(version) {
+  const stored = await run(() => requests.plan(model.name, version));
+  if (stored) draft.open(stored.plan, version);
+}
+
+async function store() {
+  if (!areFieldsValid()) return;
+  const { plan } = draft;
+  await loadVersions();
+  const newest = versions.plans[0];
+  const lines = [translate("A stored version never changes. It decides only after somebody activates it.")];
+  if (newest) lines.push(translate("The newest version is {version}, by {name}: {reason}", { version: newest.version, name: newest.author || "–", reason: newest.reason }));
+  const answer = await askReason(translate("Store as a new version"), [...lines, simulationText(plan)]);
+  if (!answer) return;
+  const stored = await run(() => requests.store(model.name, plan, answer.reason));
+  if (!stored) return;
+  draft.markStored(plan, stored.version);
+  await loadVersions();
+}
+
+async function activate(version) {
+  await loadVersions();
+  const stored = versions.plans.find((one) => one.version === version);
+  const active = versions.plans.flatMap((one) => one.stations.map((station) => translate("Now active for {station}: version {version}.", { station: stationText(station), version: one.version })));
+  const text = translate("Version {version} ({name}) decides about photographs that arrive from now on.", { version, name: stored?.name ?? "" });
+  const plan = draft.version === version ? draft.plan : null;
+  const { stations } = await requests.names().catch(() => ({ stations: [] }));
+  const title = translate("Activate version {version}", { version });
+  const answer = await askReason(title, [text, ...active, simulationText(plan)], { stations: stations.filter(Boolean) });
+  if (answer) await sendActive(version, answer.station, answer.reason);
+}
+
+async function deactivate(station) {
+  const text = station
+    ? translate("Photographs of this station are judged by the plan for all stations; without one, any defect makes a part defective.")
+    : translate("Stations without a plan of their own then have none: any defect makes a part defective.");
+  const answer = await askReason(translate("Deactivate the plan"), [stationText(station), text]);
+  if (answer) await sendActive(null, station, answer.reason);
+}
+
+async function sendActive(version, station, reason) {
+  if (await run(() => requests.activate(model.name, version, station, reason))) await loadVersions();
+}
+
+/** What was simulated about a plan. */
+function simulationText(plan) {
+  const { simulation: result } = simulation;
+  const isSame = plan && result?.isComplete && result.plan === plan;
+  return isSame ? summaryText(result, false) : translate("This plan was not simulated on this page.");
+}
+
+/** Whether all fields are valid; else it shows which one is not. */
+function areFieldsValid() {
+  return [...document.querySelectorAll("#editor-side :is(input, textarea)")].every((field) => field.reportValidity());
+}
+
+// === Start ===
+
+async function chooseModel(name) {
+  model = models.find((one) => one.name === name) ?? models[0];
+  byId("model").value = model.name;
+  history.replaceState(null, "", `plan?${new URLSearchParams({ [MODEL]: model.name })}`);
+  byId("no-sizes").hidden = Boolean(model.manifest.size_errors);
+  simulation.clear();
+  await Promise.all([draft.restore(model.name), loadVersions()]);
+  await reference.load(model.name, draft.plan?.photograph);
+  const [active] = versions.plans.filter(({ stations }) => stations.length);
+  if (active && !draft.done.length) await openVersion(active.version);
+}
+
+async function start() {
+  models = (await run(() => requests.models())) ?? [];
+  if (!models.length) {
+    if (byId("problem").hidden) {
+      byId("content").replaceWith(noModelState(translate("On this page you draw zones, and write rules for defects in them.")));
+    }
+    return;
+  }
+  byId("model").replaceChildren(...models.map(({ name }) => createElement("option", "", name)));
+  byId("content").hidden = false;
+  await chooseModel(new URLSearchParams(location.search).get(MODEL));
+}
+
+const nudges = Object.entries(NUDGES).map(([key, shift]) => [key, Object.assign(() => nudge(...shift), { repeats: true })]);
+bindKeys(editor, {
+  undo,
+  redo: () => draft.redo(),
+  digit: (number) => editor.select(Object.keys(draft.plan.zones)[number - 1] ?? null),
+  keys: {
+    ...Object.fromEntries(nudges),
+    c: () => editor.choose("circle"),
+    r: () => editor.choose("ring"),
+    l: () => editor.choose("distance"),
+    d: () => editor.canvas.selected !== null && copyZone(editor.canvas.selected),
+    Delete: deleteSelected,
+    Backspace: deleteSelected,
+  },
+}, "#stage");
+byId("model").addEventListener("change", ({ target }) => chooseModel(target.value));
+byId("show-defects").addEventListener("change", () => {
+  shownPart = null;
+  showDefects(simulation.simulation);
+});
+byId("step-undo").addEventListener("click", undo);
+byId("step-redo").addEventListener("click", () => draft.redo());
+byId("delete").addEventListener("click", deleteSelected);
+byId("whole-zone").addEventListener("click", () => {
+  const { width, height } = draft.plan.photograph;
+  addZone({ rectangle: { corner: [0, 0], width, height } });
+});
+byId("store").addEventListener("click", store);
+byId("forget-key").addEventListener("click", () => {
+  credentials.forgetKey();
+  start();
+});
+await start();

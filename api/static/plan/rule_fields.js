@@ -1,0 +1,136 @@
+// The rules of a zone or of the whole part, each as a sentence of fields.
+
+import { createElement } from "../shared/dom.js";
+import { translate } from "../shared/language.js";
+import { convertQuantity, hasScale, quantityText, splitQuantity } from "./plan_changes.js";
+import { button, choiceField, numberField } from "./fields.js";
+
+const [LENGTHS, AREAS] = [["mm", "px"], ["mm²", "px²"]];
+const ANY = "";
+
+/** Limits by their field, with the possible units, and whether they are about several defects. */
+const CONDITIONS = {
+  "": { text: translate("of any size") },
+  longer_than: { text: translate("longer than"), units: LENGTHS },
+  wider_than: { text: translate("wider than"), units: LENGTHS },
+  larger_than: { text: translate("larger than"), units: AREAS },
+  more_than: { text: translate("more in number than"), isTotal: true, counts: true },
+  total_larger_than: { text: translate("in total larger than"), units: [...AREAS, "%"], isTotal: true },
+  closer_than: { text: translate("closer to another than"), units: LENGTHS, isTotal: true, counts: true },
+};
+const DEFAULT_NUMBERS = { mm: 1, "mm²": 1, px: 10, "px²": 100, "%": 1 };
+const CONSEQUENCES = [
+  ["accept", translate("accept")],
+  ["note", translate("accept and note")],
+  ["review", translate("for review")],
+  ["reject", translate("reject")],
+  ["stop", translate("reject and stop the line")],
+];
+
+/** The choices of what follows; without accepting for `isStrict`. */
+export function consequences(isStrict = false) {
+  return isStrict ? CONSEQUENCES.filter(([value]) => value !== "accept") : CONSEQUENCES;
+}
+
+/** A new rule; `isForPart`: for the whole part. */
+export function newRule(plan, isForPart) {
+  const unit = hasScale(plan) ? "mm" : "px";
+  const counted = quantityText(DEFAULT_NUMBERS[unit], unit);
+  return isForPart ? { more_than: 3, counted_from: counted, then: "reject" } : { longer_than: counted, then: "reject" };
+}
+
+/**
+ * The rules as list items. `classes` are the defect classes that rules can name; calls `onChange(rules)`. `id` begins the
+ * ids of the fields; `isForPart`: rules of the whole part.
+ */
+export function ruleItems(id, rules, { plan, classes, isForPart = false, onChange }) {
+  const replace = (at, ...others) => onChange(rules.toSpliced(at, 1, ...others));
+  return rules.map((rule, at) => ruleItem(`${id}-rule-${at}`, rule, { plan, classes, isForPart, onRule: (...changed) => replace(at, ...changed) }));
+}
+
+function ruleItem(id, rule, { plan, classes, isForPart, onRule }) {
+  const condition = conditionOf(rule);
+  const { isTotal, counts } = CONDITIONS[condition];
+  const names = Object.entries(CONDITIONS).filter(([name, { isTotal: ofSeveral }]) => !isForPart || (name && ofSeveral));
+  const options = names.map(([name, { text }]) => [name, text]);
+  const choose = (name) => onRule(withCondition(rule, name, plan));
+  const parts = [
+    ...defectFields(id, rule, classes, onRule),
+    choiceField(`${id}-condition`, translate("Limit"), options, condition, choose),
+    ...limitFields(id, rule, condition, plan, isForPart, onRule),
+    ...(counts ? countedFields(id, rule, plan, onRule) : []),
+    createElement("span", "", "→"),
+    choiceField(`${id}-then`, translate("Consequence"), consequences(Boolean(condition)), rule.then, (then) => onRule({ ...rule, then })),
+    button(`${id}-delete`, "×", () => onRule(), "delete"),
+  ];
+  parts.at(-1).setAttribute("aria-label", translate("Delete the rule"));
+  return createElement("li", isTotal ? "rule total" : "rule", ...parts);
+}
+
+function defectFields(id, rule, classes, onRule) {
+  const known = rule.defect && !classes.includes(rule.defect) ? [...classes, rule.defect] : classes;
+  const options = [[ANY, translate("any defect")], ...known.map((name) => [name, name])];
+  const choose = (name) => {
+    const { defect, ...rest } = rule;
+    onRule(name === ANY ? rest : { ...rest, defect: name });
+  };
+  const score = (number) => {
+    const { min_score: before, ...rest } = rule;
+    onRule(number > 0 ? { ...rest, min_score: number } : rest);
+  };
+  const fields = [known.length ? choiceField(`${id}-defect`, translate("Defect"), options, rule.defect ?? ANY, choose) : createElement("span", "", options[0][1])];
+  if (rule.min_score) {
+    const limits = { max: 1, step: 0.01 };
+    fields.push(createElement("span", "", translate("with a mask score from")), numberField(`${id}-score`, translate("Lowest mask score"), rule.min_score, score, limits));
+  }
+  return fields;
+}
+
+function limitFields(id, rule, condition, plan, isForPart, onRule) {
+  if (!condition) return [];
+  if (condition === "more_than") {
+    return [numberField(`${id}-limit`, translate("Limit"), rule.more_than, (number) => onRule({ ...rule, more_than: number }), { step: 1, max: 10_000 })];
+  }
+  const units = CONDITIONS[condition].units.filter((unit) => !(isForPart && unit === "%"));
+  return quantityFields(id, "limit", translate("Limit"), rule[condition], units, plan, (text) => onRule({ ...rule, [condition]: text }));
+}
+
+function countedFields(id, rule, plan, onRule) {
+  if (!rule.counted_from) return [];
+  const fields = quantityFields(id, "counted", translate("Length from which a defect counts"), rule.counted_from, LENGTHS, plan, (text) => onRule({ ...rule, counted_from: text }));
+  return [createElement("span", "", translate("each at least")), ...fields];
+}
+
+/** The fields of a number and its unit. */
+function quantityFields(id, name, label, text, units, plan, onText) {
+  const { number, unit } = splitQuantity(text);
+  const possible = units.filter((one) => hasScale(plan) || !one.startsWith("mm") || one === unit).map((one) => [one, one]);
+  const toNumber = (value) => onText(quantityText(value, unit) ?? text);
+  const toUnit = (other) => onText(convertQuantity(text, other, plan) ?? quantityText(DEFAULT_NUMBERS[other], other));
+  return [
+    numberField(`${id}-${name}`, label, number, toNumber, { min: 0.000001 }),
+    choiceField(`${id}-${name}-unit`, translate("Unit"), possible, unit, toUnit),
+  ];
+}
+
+function conditionOf(rule) {
+  return Object.keys(CONDITIONS).find((name) => name && rule[name] !== undefined) ?? "";
+}
+
+/** The rule with another limit; a number with the same unit stays. */
+function withCondition(rule, condition, plan) {
+  const { defect, min_score: minScore, then, counted_from: counted } = rule;
+  const changed = { ...(defect && { defect }), ...(minScore && { min_score: minScore }), then };
+  if (!condition) return changed;
+  const { units, counts } = CONDITIONS[condition];
+  const standard = (possible) => {
+    const unit = possible[hasScale(plan) ? 0 : 1];
+    return quantityText(DEFAULT_NUMBERS[unit], unit);
+  };
+  const before = rule[conditionOf(rule)];
+  const keeps = units && typeof before === "string" && units.includes(splitQuantity(before).unit);
+  changed[condition] = !units ? 3 : keeps ? before : standard(units);
+  if (counts && (condition === "more_than" || counted)) changed.counted_from = counted ?? standard(LENGTHS);
+  if (then === "accept") changed.then = "reject";
+  return changed;
+}

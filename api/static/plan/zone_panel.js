@@ -1,0 +1,169 @@
+// The zones of the plan: a list, and the fields of the selected one.
+
+import { byId, createElement } from "../shared/dom.js";
+import { translate } from "../shared/language.js";
+import { boundsOf } from "../shared/plan_zones.js";
+import { button, choiceField, numberField, replaceForm, textField, tickField } from "./fields.js";
+import { consequences, newRule, ruleItems } from "./rule_fields.js";
+import { shapeOf } from "./zone_shapes.js";
+
+export class ZonePanel {
+  /**
+   * Calls `onSelect(name)`, `onRename(name, newName)`, `onCopy(name)`, `onDelete(name)`, `onZone(name, zone)` for a
+   * changed zone.
+   */
+  constructor(actions) {
+    this.actions = actions;
+  }
+
+  /** Shows the zones of a plan; `drawn` are those of `loadZones`, `classes` the defect classes that rules can name. */
+  show(plan, selected, colors, classes) {
+    const items = Object.entries(plan.zones).map(([name, zone], index) => {
+      const item = createElement("li", "zone", this.#title(name, zone, index, name === selected, colors[name]));
+      if (name === selected) item.append(this.#fields(plan, name, zone, classes));
+      return item;
+    });
+    replaceForm(byId("zones"), ...items);
+    byId("no-zones").hidden = items.length > 0;
+  }
+
+  #title(name, zone, index, isSelected, color) {
+    const title = button(`zone-${index}`, name, () => this.actions.onSelect(isSelected ? null : name), "zone-title");
+    title.style.setProperty("--swatch", color);
+    title.setAttribute("aria-expanded", isSelected);
+    const count = zone.rules?.length ?? 0;
+    const about = zone.ignored ? translate("ignored") : count ? translate("rules: {count}", { count }) : translate("no rules");
+    title.append(createElement("span", "hint", about));
+    return title;
+  }
+
+  #fields(plan, name, zone, classes) {
+    const { onRename, onCopy, onDelete, onZone } = this.actions;
+    const change = (changed) => onZone(name, changed);
+    const check = (text) => (text !== name && Object.hasOwn(plan.zones, text) ? translate("Another zone has this name.") : "");
+    const fields = [
+      labelled(translate("Name"), textField("zone-name", translate("Name"), name, (text) => onRename(name, text), check)),
+      tickField("zone-ignored", translate("Ignored: defects that are completely inside are accepted"), Boolean(zone.ignored), (isIgnored) => change(withIgnored(zone, isIgnored))),
+    ];
+    if (!zone.ignored) fields.push(...this.#ruleFields(plan, zone, classes, change));
+    fields.push(placeFields(plan, zone, change), ...this.#cutFields(plan, name, zone));
+    fields.push(createElement("div", "buttons", button("zone-copy", translate("Copy"), () => onCopy(name)), button("zone-delete", translate("Delete"), () => onDelete(name))));
+    return createElement("div", "zone-fields", ...fields);
+  }
+
+  #ruleFields(plan, zone, classes, change) {
+    const rules = zone.rules ?? [];
+    const setRules = (changed) => change({ ...zone, rules: changed });
+    const items = ruleItems("zone", rules, { plan, classes, onChange: setRules });
+    const otherwise = choiceField("zone-otherwise", translate("Other defects"), consequences(), zone.otherwise ?? "reject", (then) => change({ ...zone, otherwise: then }));
+    const { allowed, isComplete, namesAny } = allowedDefects(rules);
+    const within = allowed.map((name) => sentenceItem(translate("{defect} within all limits", { defect: name ?? translate("any defect") }), translate("accept")));
+    const rest = sentenceItem(namesAny ? translate("Any other defect") : translate("Any defect"), otherwise);
+    return [
+      createElement("ol", "rules", ...items, ...within, ...(isComplete ? [] : [rest])),
+      button("zone-new-rule", translate("New rule"), () => setRules([...rules, newRule(plan, false)])),
+    ];
+  }
+
+  /** Ticks for the zones that are cut out of this one, or for those from which an ignored one is cut out. */
+  #cutFields(plan, name, zone) {
+    const others = Object.keys(plan.zones).filter((other) => other !== name && (!zone.ignored || !plan.zones[other].ignored));
+    if (!others.length) return [];
+    const pairs = others.map((other) => (zone.ignored ? [other, name] : [name, other]));
+    const ticks = pairs.map(([from, cut], index) => {
+      const cuts = plan.zones[from].without ?? [];
+      const tick = (isCut) => this.actions.onZone(from, { ...plan.zones[from], without: isCut ? [...cuts, cut] : cuts.filter((one) => one !== cut) });
+      return tickField(`zone-cut-${index}`, others[index], cuts.includes(cut), tick);
+    });
+    if (!zone.ignored) return [folded("zone-cuts", translate("Cut out other zones"), Boolean(zone.without?.length), ...ticks)];
+    const hint = createElement("p", "hint", translate("Where this zone overlaps one with rules, those decide, unless it is cut out."));
+    return [folded("zone-cuts", translate("Cut this zone out of others"), true, hint, ...ticks)];
+  }
+}
+
+/** The places of a zone as numbers, for those who do not draw. */
+function placeFields(plan, zone, change) {
+  const shape = shapeOf(zone);
+  const title = translate("Place and size, px");
+  if (shape === "mask") return folded("zone-place", title, false, createElement("p", "hint", translate("This zone is painted: use brush and eraser.")));
+  if (shape === "polygon") return folded("zone-place", title, false, cornersField(zone, plan.photograph, change));
+  const numbers = numbersOf(zone[shape]);
+  const fields = Object.entries(numbers).map(([name, value]) => labelled(NUMBER_NAMES[name], numberField(`zone-${name}`, NUMBER_NAMES[name], value, (number) => {
+    const changed = { ...zone, [shape]: shapeWith({ ...numbers, [name]: number }) };
+    if (isInside(changed, plan.photograph)) change(changed);
+  })));
+  return folded("zone-place", title, false, createElement("div", "places", ...fields));
+}
+
+const SIZES = ["longer_than", "wider_than", "larger_than"];
+const TOTALS = ["more_than", "total_larger_than", "closer_than"];
+const NUMBER_NAMES = {
+  x: translate("x"),
+  y: translate("y"),
+  width: translate("Width"),
+  height: translate("Height"),
+  radius: translate("Radius"),
+  inner_radius: translate("Inner radius"),
+  outer_radius: translate("Outer radius"),
+};
+
+function numbersOf({ corner, center, ...others }) {
+  const [x, y] = corner ?? center;
+  return { x, y, ...others };
+}
+
+function shapeWith({ x, y, ...others }) {
+  return { [others.width === undefined ? "center" : "corner"]: [x, y], ...others };
+}
+
+function cornersField(zone, size, change) {
+  const area = createElement("textarea", "");
+  Object.assign(area, { id: "zone-corners", rows: 4, value: zone.polygon.map((corner) => corner.join(", ")).join("\n") });
+  area.setAttribute("aria-label", translate("Corners, one in each line: x, y"));
+  area.addEventListener("input", () => area.setCustomValidity(""));
+  area.addEventListener("change", () => {
+    const polygon = area.value.trim().split("\n").map((line) => line.split(",").map(Number));
+    const isComplete = polygon.length > 2 && polygon.every((corner) => corner.length === 2 && corner.every(Number.isFinite));
+    const isValid = isComplete && isInside({ polygon }, size);
+    area.setCustomValidity(isValid ? "" : translate("Expected at least three corners in the photograph, one in each line: x, y"));
+    if (area.reportValidity()) change({ ...zone, polygon });
+  });
+  return area;
+}
+
+function isInside(zone, { width, height }) {
+  const { left, top, right, bottom } = boundsOf(zone);
+  return left >= 0 && top >= 0 && right <= width && bottom <= height && right > left && bottom > top;
+}
+
+/** A sentence without a choice of its beginning. */
+function sentenceItem(text, consequence) {
+  return createElement("li", "rule", createElement("span", "", text), createElement("span", "", "→"), consequence);
+}
+
+/**
+ * Which defects rules allow: those with a limit for each, by class, null = any; `isComplete`: a rule names any defect, so
+ * that there are no others; `namesAny`: a rule names some.
+ */
+function allowedDefects(rules) {
+  const forEach = rules.filter((rule) => !rule.min_score && TOTALS.every((limit) => rule[limit] === undefined));
+  const limited = forEach.filter((rule) => SIZES.some((limit) => rule[limit] !== undefined));
+  const classes = (some) => [...new Set(some.map(({ defect }) => defect ?? null))];
+  return { allowed: classes(limited), isComplete: classes(forEach).includes(null), namesAny: forEach.length > 0 };
+}
+
+function withIgnored(zone, isIgnored) {
+  const { ignored, rules, otherwise, ...shape } = zone;
+  return isIgnored ? { ...shape, ignored: true } : shape;
+}
+
+function labelled(text, field) {
+  return createElement("label", "field", text, field);
+}
+
+function folded(id, title, isOpen, ...children) {
+  const was = byId(id)?.open;
+  const details = createElement("details", "", createElement("summary", "", title), ...children);
+  Object.assign(details, { id, open: was ?? isOpen });
+  return details;
+}
