@@ -98,7 +98,7 @@ LINKS = {
     "off": {"Inspection": ["./"], "Training": ["./models"], "Administration": ["./docs"]},
     "required": {
         "Inspection": ["./", "./line"],
-        "Quality": ["./review", "./parts", "./trends"],
+        "Quality": ["./review", "./parts", "./trends", "./plan"],
         "Training": ["./datasets", "./train", "./models"],
         "Administration": ["./settings", "./changes", "./docs"],
     },

@@ -3,6 +3,7 @@
 import { byId } from "../shared/dom.js";
 import { translate } from "../shared/language.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
+import { planDrawing } from "../shared/deciding_plan.js";
 import { readGrey, writeGrey } from "../shared/png.js";
 import { findRegions, paintMask } from "../shared/regions.js";
 import { Credentials } from "../shared/credentials.js";
@@ -21,12 +22,13 @@ import { Sliders } from "./sliders.js";
 import { Viewer } from "../shared/viewer/viewer.js";
 
 const MAX_CONCURRENT_REQUESTS = 2;
+const NO_PLAN = { zones: [], defects: [] };
 
 const main = document.querySelector("main");
 
 const entries = [];
 let current = null; // the selected entry
-let displayed = null; // the displayed result {entry, scores, found, labels}, or null
+let displayed = null; // the displayed result {entry, scores, found, labels, plan}, or null
 let selected = null; // the region that stays highlighted, or null
 
 const credentials = new Credentials(askForCredentials);
@@ -135,7 +137,7 @@ async function showAnswer(entry) {
     return updateEntry(entry);
   }
   if (entry !== current) return bitmap?.close();
-  displayed = { entry, scores, found: null, labels: rasterizeLabels(scores, answer) };
+  displayed = { entry, scores, found: null, labels: rasterizeLabels(scores, answer), plan: NO_PLAN };
   main.dataset.state = "done";
   byId("name").textContent = entry.file.name;
   byId("view").hidden = byId("zoom").hidden = false;
@@ -148,6 +150,16 @@ async function showAnswer(entry) {
   result.showFacts(answer);
   result.showProbabilities(answer.decision);
   apply("all");
+  const plan = await planDrawing(answer, credentials);
+  if (entry !== current) return undefined;
+  displayed.plan = plan;
+  return showPlan();
+}
+
+/** Draws the plan; at the user's threshold it does not decide. */
+function showPlan() {
+  const moved = decideAt(displayed.entry.decision, sliders.score).moved;
+  viewer.setPlan({ ...displayed.plan, ...(moved && { defects: [] }) });
 }
 
 function maskBytes(mask) {
@@ -163,7 +175,10 @@ function apply(name) {
   if (decides) for (const entry of entries) history.update(entry, sliders.score);
   if (decides) reviewCount.update(entries, sliders.score);
   if (!displayed) return;
-  if (decides) result.showDecision(displayed.entry.decision, sliders.score);
+  if (decides) {
+    result.showDecision(displayed.entry.decision, sliders.score);
+    showPlan();
+  }
   if (name === "mask" || name === "all") {
     displayed.found = findRegions(displayed.scores, sliders.effective.mask);
     labelRegions(displayed.found, displayed.labels);

@@ -5,6 +5,7 @@ import { isMissing, showMissing, wrongAddressText } from "../shared/empty_state.
 import { translate } from "../shared/language.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
+import { planDrawing } from "../shared/deciding_plan.js";
 import { changeText } from "../shared/change_text.js";
 import { timeText } from "../shared/plant_time.js";
 import { partName, servingLabel, verdictKind, verdictText, warningText } from "../shared/record_text.js";
@@ -17,13 +18,14 @@ import { deletionText, explanationText, factsOf, messageText, reviewText, scoreS
 
 const MAX_INSPECTIONS = 50;
 const NO_MASK = { regions: [], runs: [] };
+const NO_PLAN = { zones: [], defects: [] };
 const ANY_CLASS = 1 / 255; // lowest value of a defect in a mask
 
 const requests = new RecordRequests(new Credentials(askForCredentials));
 const viewer = new Viewer(byId("picture"));
 const reviewForm = new ReviewForm(requests, load);
 const recordId = location.pathname.split("/").at(-1);
-const drawn = { mask: NO_MASK, heatMap: null };
+const drawn = { mask: NO_MASK, heatMap: null, plan: NO_PLAN };
 
 async function load() {
   try {
@@ -62,14 +64,17 @@ async function showPicture(record) {
   const { record_id: id, review, has_heat_map: hasHeatMap } = record;
   const { width, height } = (record.answer ?? record.refusal).image;
   const which = review?.corrected_mask ? "reviewed" : "predicted";
-  const [picture, mask, scores] = await Promise.all([
+  const [picture, mask, scores, plan] = await Promise.all([
     requests.picture(id).catch((error) => setText(byId("picture-problem"), deletionText(record.picture) ?? error.message)),
     requests.mask(id, which),
     hasHeatMap ? requests.heatMap(id) : null,
+    record.answer ? planDrawing(record.answer, requests.credentials) : NO_PLAN,
   ]);
   viewer.show(picture ?? null, { width, height }, record.answer?.inspected_area);
   drawn.mask = findRegions(mask, ANY_CLASS);
   drawn.heatMap = scores && drawHeatMap(scores);
+  drawn.plan = plan;
+  byId("show-plan").parentElement.hidden = !record.answer?.plan;
   byId("show-heat-map").disabled = !scores;
   byId("show-heat-map").checked = Boolean(scores) && !drawn.mask.regions.length;
   draw();
@@ -77,6 +82,7 @@ async function showPicture(record) {
 
 function draw() {
   viewer.setHeatMap(byId("show-heat-map").checked ? drawn.heatMap : null);
+  viewer.setPlan(byId("show-plan").checked ? drawn.plan : NO_PLAN);
   viewer.setMask(byId("show-mask").checked ? drawn.mask : NO_MASK);
 }
 
@@ -112,5 +118,5 @@ function inspectionItem(record, id) {
   return createElement("li", "", link, ` ${verdictText(servingLabel(record))}${where}`);
 }
 
-for (const name of ["show-mask", "show-heat-map"]) byId(name).addEventListener("change", draw);
+for (const name of ["show-mask", "show-plan", "show-heat-map"]) byId(name).addEventListener("change", draw);
 await load();

@@ -2,13 +2,21 @@
 
 import { createElement } from "../shared/dom.js";
 
-/** A number field; calls `onChange(number)` for valid numbers, with null if it is empty and not required. `name` is for screen readers. */
+/**
+ * A number field; `onChange(number)` is called for valid numbers, with null if it is empty and not required, and may return a
+ * problem. `name` is for screen readers.
+ */
 export function numberField(id, name, value, onChange, { min = 0, max = null, step = "any", isRequired = true } = {}) {
   const input = createElement("input", "");
   Object.assign(input, { id, type: "number", min, step, value: value ?? "", required: isRequired });
   if (max !== null) input.max = max;
   input.setAttribute("aria-label", name);
-  input.addEventListener("change", () => input.reportValidity() && onChange(input.value === "" ? null : input.valueAsNumber));
+  input.addEventListener("input", () => input.setCustomValidity(""));
+  input.addEventListener("change", () => {
+    if (!input.reportValidity()) return;
+    input.setCustomValidity(onChange(input.value === "" ? null : input.valueAsNumber) ?? "");
+    input.reportValidity();
+  });
   return input;
 }
 

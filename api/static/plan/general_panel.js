@@ -6,18 +6,21 @@ import { button, choiceField, numberField, replaceForm, textField } from "./fiel
 import { mmPerPx, withScale } from "./plan_changes.js";
 import { consequences, newRule, ruleItems } from "./rule_fields.js";
 
-/** Shows name and scale of a plan; calls `onChange(plan)`, and `onMeasure()` to mark a known distance. */
+/**
+ * Shows name and scale of a plan; calls `onChange(change)` with a function from the present plan to another, and
+ * `onMeasure()` to mark a known distance.
+ */
 export function showGeneral(plan, { onChange, onMeasure }) {
-  const name = textField("plan-name", translate("Name of the plan"), plan.name, (text) => onChange({ ...plan, name: text }));
+  const name = textField("plan-name", translate("Name of the plan"), plan.name, (text) => onChange((present) => ({ ...present, name: text })));
   const label = createElement("label", "field", translate("Name"), name);
   replaceForm(byId("general"), label, ...scaleFields(plan, onChange, onMeasure));
 }
 
-/** Shows the rules of the whole part; `classes` are the defect classes that rules can name. */
+/** Shows the rules of the whole part; `classes` are the defect classes that rules can name; `onChange` as of `showGeneral`. */
 export function showWholePart(plan, classes, onChange) {
   const rules = plan.part?.rules ?? [];
-  const setRules = (changed) => onChange({ ...plan, part: { rules: changed } });
-  const otherwise = (field, then) => onChange({ ...plan, otherwise: { ...plan.otherwise, [field]: then } });
+  const setRules = (change) => onChange((present) => ({ ...present, part: { rules: change(present.part?.rules ?? []) } }));
+  const otherwise = (field, then) => onChange((present) => ({ ...present, otherwise: { ...present.otherwise, [field]: then } }));
   const { outside_zones: outside = "review", unexplained = "reject" } = plan.otherwise ?? {};
   const rows = [
     ["outside_zones", translate("A defect in no zone"), consequences(), outside],
@@ -27,7 +30,7 @@ export function showWholePart(plan, classes, onChange) {
     const choice = choiceField(`plan-${field}`, text, options, value, (then) => otherwise(field, then));
     return createElement("li", "rule", createElement("span", "", text), createElement("span", "", "→"), choice);
   });
-  const add = button("part-new-rule", translate("New rule"), () => setRules([...rules, newRule(plan, true)]));
+  const add = button("part-new-rule", translate("New rule"), () => setRules((present) => [...present, newRule(plan, true)]));
   const ruleList = ruleItems("part", rules, { plan, classes, isForPart: true, onChange: setRules });
   replaceForm(byId("whole-part"), createElement("ol", "rules", ...ruleList, ...items), add);
 }
@@ -37,7 +40,7 @@ function scaleFields(plan, onChange, onMeasure) {
   const size = `${width} × ${height} px`;
   if (perspective) return [createElement("p", "hint", `${size}. ${translate("Its scale is that of a board in perspective.")}`)];
   const scale = mmPerPx(plan);
-  const setScale = (number) => onChange(withScale(plan, number > 0 ? { mm_per_px: Number(number.toPrecision(6)) } : {}));
+  const setScale = (number) => onChange((present) => withScale(present, number > 0 ? { mm_per_px: Number(number.toPrecision(6)) } : {}));
   const number = numberField("plan-scale", translate("mm per px"), scale && Number(scale.toPrecision(6)), setScale, { isRequired: false });
   const sides = scale && [width, height].map((side) => formatNumber(side * scale, { maximumSignificantDigits: 3 })).join(" × ");
   const text = scale ? translate("{size}, {sides} mm", { size, sides }) : translate("{size}, without a scale: limits are in px", { size });

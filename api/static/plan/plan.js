@@ -7,7 +7,7 @@ import { byId, createElement, setText } from "../shared/dom.js";
 import { noModelState } from "../shared/empty_state.js";
 import { translate } from "../shared/language.js";
 import { bindKeys } from "../shared/mask_editor/keyboard.js";
-import { severitiesOf } from "../shared/plan_zones.js";
+import { measuredDefects } from "../shared/plan_zones.js";
 import { showGeneral, showWholePart } from "./general_panel.js";
 import { freeName, renamed, withoutZone, withScale, withZone } from "./plan_changes.js";
 import { PlanDraft } from "./plan_draft.js";
@@ -31,7 +31,7 @@ const draft = new PlanDraft(onChange);
 const editor = new ZoneEditor({
   onSelect: showPanels,
   onNew: addZone,
-  onDrag: (zone) => changeZone(editor.canvas.selected, zone, "drag"),
+  onDrag: (zone) => changeZone(editor.canvas.selected, () => zone, "drag"),
   onDragEnd: () => draft.endMerge(),
   onMask: paintZone,
   onDistance: measure,
@@ -57,6 +57,7 @@ let model = null; // the stable version of the chosen model
 let shownSize = null; // of the photographs of the plan, as displayed
 let shownPart = null; // a simulated part whose defects alone are shown
 let isPending = false; // whether the panels will be made again
+let isPressed = false; // whether a pointer is pressed
 
 // === Showing ===
 
@@ -67,24 +68,28 @@ function onChange() {
   showPanels();
 }
 
-/** Makes the panels again, after the focus has moved to the next field. */
+/** Makes the panels again, after the focus has moved to the next field, and after a click has ended on its button. */
 function showPanels() {
   if (isPending) return;
   isPending = true;
-  setTimeout(() => {
-    isPending = false;
-    const { plan, version } = draft;
-    byId("step-undo").disabled = !draft.done.length;
-    byId("step-redo").disabled = !draft.undone.length;
-    byId("delete").disabled = editor.canvas.selected === null;
-    byId("editor-side").hidden = byId("tools").disabled = !plan;
-    if (!plan) return;
-    byId("store").disabled = byId("simulate-button").disabled = !Object.keys(plan.zones).length;
-    setText(byId("draft-state"), version === null ? translate("Draft, not stored") : translate("Stored as version {version}", { version }));
-    showGeneral(plan, { onChange: (changed) => draft.change(changed), onMeasure: () => editor.choose("distance") });
-    zonePanel.show(plan, editor.canvas.selected, editor.canvas.colors, classesOf(model));
-    showWholePart(plan, classesOf(model), (changed) => draft.change(changed));
-  });
+  setTimeout(() => isPressed || makePanels());
+}
+
+function makePanels() {
+  if (!isPending) return;
+  isPending = false;
+  const { plan, version } = draft;
+  byId("step-undo").disabled = !draft.done.length;
+  byId("step-redo").disabled = !draft.undone.length;
+  byId("delete").disabled = editor.canvas.selected === null;
+  byId("editor-side").hidden = byId("tools").disabled = !plan;
+  if (!plan) return;
+  byId("store").disabled = byId("simulate-button").disabled = !Object.keys(plan.zones).length;
+  setText(byId("draft-state"), version === null ? translate("Draft, not stored") : translate("Stored as version {version}", { version }));
+  const onPlan = (change) => draft.change(change(draft.plan));
+  showGeneral(plan, { onChange: onPlan, onMeasure: () => editor.choose("distance") });
+  zonePanel.show(plan, editor.canvas.selected, editor.canvas.colors, classesOf(model));
+  showWholePart(plan, classesOf(model), onPlan);
 }
 
 /** The defect classes that rules can name: the mask has to distinguish them. */
@@ -127,10 +132,7 @@ function showDefects(result) {
   const isAll = byId("show-defects").checked;
   const isCurrent = result && result.plan.photograph === draft.plan?.photograph;
   const parts = !isCurrent ? [] : shownPart ? [shownPart] : isAll ? result.parts : [];
-  editor.canvas.defects = parts.filter(({ verdict }) => verdict).flatMap(({ verdict }) => {
-    const severities = severitiesOf(verdict);
-    return verdict.defects.map((defect, number) => ({ ...defect, severity: severities[number] }));
-  });
+  editor.canvas.defects = parts.flatMap(({ verdict }) => (verdict ? measuredDefects(verdict) : []));
   editor.canvas.draw();
 }
 
@@ -143,9 +145,12 @@ async function showPart(part) {
 
 // === Zones ===
 
-function changeZone(name, zone, merge = null) {
-  if (name === null || zone === draft.plan.zones[name]) return;
-  draft.change(withZone(draft.plan, name, zone), merge && `${merge} ${name}`);
+/** Changes a zone by a function from the present one to another. */
+function changeZone(name, change, merge = null) {
+  if (!Object.hasOwn(draft.plan.zones, name)) return;
+  const before = draft.plan.zones[name];
+  const zone = change(before);
+  if (zone !== before) draft.change(withZone(draft.plan, name, zone), merge && `${merge} ${name}`);
 }
 
 function addZone(shape, base = translate("zone 1")) {
@@ -157,7 +162,7 @@ function addZone(shape, base = translate("zone 1")) {
 function paintZone(shape) {
   const { selected, selectedZone } = editor.canvas;
   if (selectedZone?.mask === undefined) addZone(shape);
-  else changeZone(selected, { ...selectedZone, ...shape });
+  else changeZone(selected, (zone) => ({ ...zone, ...shape }));
 }
 
 function renameZone(name, newName) {
@@ -182,13 +187,13 @@ function deleteSelected() {
   const { selected, selectedZone, corner } = editor.canvas;
   if (selected === null) return;
   if (corner === null || !selectedZone.polygon) return deleteZone(selected);
-  changeZone(selected, withoutCorner(selectedZone, corner));
+  changeZone(selected, (zone) => withoutCorner(zone, corner));
   return editor.select(selected, null);
 }
 
 function nudge(x, y) {
-  const { selected, selectedZone } = editor.canvas;
-  if (selectedZone) changeZone(selected, moved(selectedZone, x, y, draft.plan.photograph), "nudge");
+  const { selected } = editor.canvas;
+  if (selected !== null) changeZone(selected, (zone) => moved(zone, x, y, draft.plan.photograph), "nudge");
 }
 
 /** Asks for the distance of two clicked points. */
@@ -213,6 +218,8 @@ function undo() {
 async function loadVersions() {
   const page = await run(() => requests.plans(model.name));
   if (page) versions.show(page);
+  byId("fixed").hidden = Boolean(page);
+  byId("store").hidden = !page;
 }
 
 async function loadMoreVersions() {
@@ -318,6 +325,13 @@ bindKeys(editor, {
     Backspace: deleteSelected,
   },
 }, "#stage");
+document.addEventListener("pointerdown", () => (isPressed = true), true);
+for (const name of ["pointerup", "pointercancel"]) {
+  document.addEventListener(name, () => {
+    isPressed = false;
+    setTimeout(makePanels);
+  }, true);
+}
 byId("model").addEventListener("change", ({ target }) => chooseModel(target.value));
 byId("show-defects").addEventListener("change", () => {
   shownPart = null;

@@ -4,6 +4,7 @@ import { JSON_TYPE, RecordRequests } from "../shared/record_requests.js";
 
 const PARTS_SEARCHED = 100;
 const SIMULATION_TIMEOUT_MS = 600_000; // photographs that inspections precede
+const NOT_FOUND = 404;
 const KEPT = ["kept", "expiring"];
 
 export class PlanRequests extends RecordRequests {
@@ -19,10 +20,15 @@ export class PlanRequests extends RecordRequests {
     return records.filter(({ answer, picture }) => answer?.model.name === model && KEPT.includes(picture.state));
   }
 
-  /** A page of stored versions, {plans, next_before}; `before` is a version, or null. */
-  plans(model, before = null) {
+  /** A page of stored versions, {plans, next_before}; `before` is a version, or null. Null if the service stores none. */
+  async plans(model, before = null) {
     const query = before === null ? "" : `?before=${before}`;
-    return this.json(`${path(model)}${query}`);
+    try {
+      return await this.json(`${path(model)}${query}`);
+    } catch (error) {
+      if (error.status === NOT_FOUND) return null;
+      throw error;
+    }
   }
 
   /** A stored version with its content. */

@@ -40,44 +40,39 @@ export function newRule(plan, isForPart) {
 }
 
 /**
- * The rules as list items. `classes` are the defect classes that rules can name; calls `onChange(rules)`. `id` begins the
- * ids of the fields; `isForPart`: rules of the whole part.
+ * The rules as list items. `classes` are the defect classes that rules can name; calls `onChange(change)` with a function
+ * from the present rules to others. `id` begins the ids of the fields; `isForPart`: rules of the whole part.
  */
 export function ruleItems(id, rules, { plan, classes, isForPart = false, onChange }) {
-  const replace = (at, ...others) => onChange(rules.toSpliced(at, 1, ...others));
-  return rules.map((rule, at) => ruleItem(`${id}-rule-${at}`, rule, { plan, classes, isForPart, onRule: (...changed) => replace(at, ...changed) }));
+  const replace = (at, change) => onChange((present) => present.flatMap((rule, number) => (number === at ? change(rule) : rule)));
+  return rules.map((rule, at) => ruleItem(`${id}-rule-${at}`, rule, { plan, classes, isForPart, onRule: (change) => replace(at, change) }));
 }
 
+/** One rule; `onRule(change)` gets a function to another rule, or to [] to delete it. */
 function ruleItem(id, rule, { plan, classes, isForPart, onRule }) {
   const condition = conditionOf(rule);
-  const { isTotal, counts } = CONDITIONS[condition];
+  const { counts } = CONDITIONS[condition];
   const names = Object.entries(CONDITIONS).filter(([name, { isTotal: ofSeveral }]) => !isForPart || (name && ofSeveral));
   const options = names.map(([name, { text }]) => [name, text]);
-  const choose = (name) => onRule(withCondition(rule, name, plan));
+  const choose = (name) => onRule((present) => withCondition(present, name, plan));
   const parts = [
     ...defectFields(id, rule, classes, onRule),
     choiceField(`${id}-condition`, translate("Limit"), options, condition, choose),
     ...limitFields(id, rule, condition, plan, isForPart, onRule),
     ...(counts ? countedFields(id, rule, plan, onRule) : []),
     createElement("span", "", "→"),
-    choiceField(`${id}-then`, translate("Consequence"), consequences(Boolean(condition)), rule.then, (then) => onRule({ ...rule, then })),
-    button(`${id}-delete`, "×", () => onRule(), "delete"),
+    choiceField(`${id}-then`, translate("Consequence"), consequences(Boolean(condition)), rule.then, (then) => onRule((present) => ({ ...present, then }))),
+    button(`${id}-delete`, "×", () => onRule(() => []), "delete"),
   ];
   parts.at(-1).setAttribute("aria-label", translate("Delete the rule"));
-  return createElement("li", isTotal ? "rule total" : "rule", ...parts);
+  return createElement("li", "rule", ...parts);
 }
 
 function defectFields(id, rule, classes, onRule) {
   const known = rule.defect && !classes.includes(rule.defect) ? [...classes, rule.defect] : classes;
   const options = [[ANY, translate("any defect")], ...known.map((name) => [name, name])];
-  const choose = (name) => {
-    const { defect, ...rest } = rule;
-    onRule(name === ANY ? rest : { ...rest, defect: name });
-  };
-  const score = (number) => {
-    const { min_score: before, ...rest } = rule;
-    onRule(number > 0 ? { ...rest, min_score: number } : rest);
-  };
+  const choose = (name) => onRule(({ defect, ...rest }) => (name === ANY ? rest : { ...rest, defect: name }));
+  const score = (number) => onRule(({ min_score: before, ...rest }) => (number > 0 ? { ...rest, min_score: number } : rest));
   const fields = [known.length ? choiceField(`${id}-defect`, translate("Defect"), options, rule.defect ?? ANY, choose) : createElement("span", "", options[0][1])];
   if (rule.min_score) {
     const limits = { max: 1, step: 0.01 };
@@ -89,24 +84,24 @@ function defectFields(id, rule, classes, onRule) {
 function limitFields(id, rule, condition, plan, isForPart, onRule) {
   if (!condition) return [];
   if (condition === "more_than") {
-    return [numberField(`${id}-limit`, translate("Limit"), rule.more_than, (number) => onRule({ ...rule, more_than: number }), { step: 1, max: 10_000 })];
+    return [numberField(`${id}-limit`, translate("Limit"), rule.more_than, (number) => onRule((present) => ({ ...present, more_than: number })), { step: 1, max: 10_000 })];
   }
   const units = CONDITIONS[condition].units.filter((unit) => !(isForPart && unit === "%"));
-  return quantityFields(id, "limit", translate("Limit"), rule[condition], units, plan, (text) => onRule({ ...rule, [condition]: text }));
+  return quantityFields(id, "limit", translate("Limit"), rule[condition], units, plan, (change) => onRule((present) => ({ ...present, [condition]: change(present[condition]) })));
 }
 
 function countedFields(id, rule, plan, onRule) {
   if (!rule.counted_from) return [];
-  const fields = quantityFields(id, "counted", translate("Length from which a defect counts"), rule.counted_from, LENGTHS, plan, (text) => onRule({ ...rule, counted_from: text }));
+  const fields = quantityFields(id, "counted", translate("Length from which a defect counts"), rule.counted_from, LENGTHS, plan, (change) => onRule((present) => ({ ...present, counted_from: change(present.counted_from) })));
   return [createElement("span", "", translate("each at least")), ...fields];
 }
 
-/** The fields of a number and its unit. */
+/** The fields of a number and its unit; `onText(change)` gets a function from the present text to another. */
 function quantityFields(id, name, label, text, units, plan, onText) {
   const { number, unit } = splitQuantity(text);
   const possible = units.filter((one) => hasScale(plan) || !one.startsWith("mm") || one === unit).map((one) => [one, one]);
-  const toNumber = (value) => onText(quantityText(value, unit) ?? text);
-  const toUnit = (other) => onText(convertQuantity(text, other, plan) ?? quantityText(DEFAULT_NUMBERS[other], other));
+  const toNumber = (value) => onText((present) => quantityText(value, splitQuantity(present).unit) ?? present);
+  const toUnit = (other) => onText((present) => convertQuantity(present, other, plan) ?? quantityText(DEFAULT_NUMBERS[other], other));
   return [
     numberField(`${id}-${name}`, label, number, toNumber, { min: 0.000001 }),
     choiceField(`${id}-${name}-unit`, translate("Unit"), possible, unit, toUnit),

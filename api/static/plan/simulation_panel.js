@@ -77,7 +77,7 @@ export class SimulationPanel {
       const button = createElement("button", "", formatNumber(count));
       button.type = "button";
       button.setAttribute("aria-pressed", chosen);
-      button.setAttribute("aria-label", translate("{count} parts: {before} → {now}", { count: formatNumber(count), before: NAMES[before], now: NAMES[now] }));
+      button.setAttribute("aria-label", translate("Parts from {before} to {now}: {number}", { before: NAMES[before], now: NAMES[now], number: formatNumber(count) }));
       button.addEventListener("click", () => {
         this.shown = chosen ? null : { before, now };
         this.#show();
@@ -98,7 +98,7 @@ export class SimulationPanel {
     this.sheet.clear();
     for (const part of parts.slice(0, MAX_SHOWN)) this.#addPart(part);
     byId("more-simulated").hidden = parts.length <= MAX_SHOWN;
-    setText(byId("more-simulated"), translateCount(parts.length - MAX_SHOWN, "and {count} more", "and {count} more"));
+    setText(byId("more-simulated"), translateCount(parts.length - MAX_SHOWN, "and {count} more part", "and {count} more parts"));
   }
 
   #addPart(part) {
@@ -120,10 +120,10 @@ export function reasonText({ verdict, problem }) {
 /** How many verdicts the plan changes. */
 export function summaryText(simulation, isRunning) {
   const { judged, compared, changed } = simulation;
-  if (isRunning) return translate("{judged} of {count} parts …", { judged: formatNumber(judged), count: formatNumber(simulation.count) });
+  if (isRunning) return translate("Judged parts: {judged} of {all} …", { judged: formatNumber(judged), all: formatNumber(simulation.count) });
   if (!compared) return translate("No recorded part could be judged.");
   const values = { changed: formatNumber(changed.length), compared: formatNumber(compared), share: shareText(changed.length, compared) };
-  return translate("The plan changes {changed} of {compared} verdicts: {share}.", values);
+  return translate("Verdicts that the plan changes: {changed} of {compared}, {share}.", values);
 }
 
 function detailsText(simulation) {

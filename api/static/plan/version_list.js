@@ -40,5 +40,5 @@ export class VersionList {
 
 /** The text of a station of an active plan. */
 export function stationText(station) {
-  return station || translate("all stations without a plan of their own");
+  return station || translate("the stations without a plan of their own");
 }

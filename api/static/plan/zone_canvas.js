@@ -16,7 +16,7 @@ export class ZoneCanvas {
     this.inspected = null; // path of the inspected area
     this.selected = null; // name of a zone
     this.corner = null; // number of the chosen corner of a polygon
-    this.defects = []; // measured ones, each with its severity
+    this.defects = []; // {bbox, severity, text}
     this.preview = null; // {path, color} of a tool
     this.layer = null; // the mask that is being brushed
     this.areZonesShown = true;
@@ -93,7 +93,7 @@ export class ZoneCanvas {
   #paint(context, scale) {
     if (this.inspected) strokeWithOutline(context, this.inspected, scale, 1.5, INSPECTED);
     if (this.areZonesShown) {
-      drawZones(context, scale, this.zones);
+      drawZones(context, scale, this.zones, true);
       this.#drawSelected(context, scale);
     }
     if (this.layer) {
@@ -101,7 +101,7 @@ export class ZoneCanvas {
       context.drawImage(this.layer.canvas, 0, 0);
       context.globalAlpha = 1;
     }
-    drawDefects(context, scale, this.defects, ({ severity }) => severity);
+    drawDefects(context, scale, this.defects);
     if (this.preview) strokeWithOutline(context, this.preview.path, scale, 1.5, this.preview.color);
   }
 

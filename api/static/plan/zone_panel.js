@@ -9,8 +9,8 @@ import { shapeOf } from "./zone_shapes.js";
 
 export class ZonePanel {
   /**
-   * Calls `onSelect(name)`, `onRename(name, newName)`, `onCopy(name)`, `onDelete(name)`, `onZone(name, zone)` for a
-   * changed zone.
+   * Calls `onSelect(name)`, `onRename(name, newName)`, `onCopy(name)`, `onDelete(name)`, and `onZone(name, change)` with a
+   * function from the present zone to another.
    */
   constructor(actions) {
     this.actions = actions;
@@ -39,11 +39,11 @@ export class ZonePanel {
 
   #fields(plan, name, zone, classes) {
     const { onRename, onCopy, onDelete, onZone } = this.actions;
-    const change = (changed) => onZone(name, changed);
+    const change = (changeZone) => onZone(name, changeZone);
     const check = (text) => (text !== name && Object.hasOwn(plan.zones, text) ? translate("Another zone has this name.") : "");
     const fields = [
       labelled(translate("Name"), textField("zone-name", translate("Name"), name, (text) => onRename(name, text), check)),
-      tickField("zone-ignored", translate("Ignored: defects that are completely inside are accepted"), Boolean(zone.ignored), (isIgnored) => change(withIgnored(zone, isIgnored))),
+      tickField("zone-ignored", translate("Ignored: defects that are completely inside are accepted"), Boolean(zone.ignored), (isIgnored) => change((present) => withIgnored(present, isIgnored))),
     ];
     if (!zone.ignored) fields.push(...this.#ruleFields(plan, zone, classes, change));
     fields.push(placeFields(plan, zone, change), ...this.#cutFields(plan, name, zone));
@@ -53,15 +53,15 @@ export class ZonePanel {
 
   #ruleFields(plan, zone, classes, change) {
     const rules = zone.rules ?? [];
-    const setRules = (changed) => change({ ...zone, rules: changed });
+    const setRules = (changeRules) => change((present) => ({ ...present, rules: changeRules(present.rules ?? []) }));
     const items = ruleItems("zone", rules, { plan, classes, onChange: setRules });
-    const otherwise = choiceField("zone-otherwise", translate("Other defects"), consequences(), zone.otherwise ?? "reject", (then) => change({ ...zone, otherwise: then }));
+    const otherwise = choiceField("zone-otherwise", translate("Other defects"), consequences(), zone.otherwise ?? "reject", (then) => change((present) => ({ ...present, otherwise: then })));
     const { allowed, isComplete, namesAny } = allowedDefects(rules);
     const within = allowed.map((name) => sentenceItem(translate("{defect} within all limits", { defect: name ?? translate("any defect") }), translate("accept")));
     const rest = sentenceItem(namesAny ? translate("Any other defect") : translate("Any defect"), otherwise);
     return [
       createElement("ol", "rules", ...items, ...within, ...(isComplete ? [] : [rest])),
-      button("zone-new-rule", translate("New rule"), () => setRules([...rules, newRule(plan, false)])),
+      button("zone-new-rule", translate("New rule"), () => setRules((present) => [...present, newRule(plan, false)])),
     ];
   }
 
@@ -72,7 +72,7 @@ export class ZonePanel {
     const pairs = others.map((other) => (zone.ignored ? [other, name] : [name, other]));
     const ticks = pairs.map(([from, cut], index) => {
       const cuts = plan.zones[from].without ?? [];
-      const tick = (isCut) => this.actions.onZone(from, { ...plan.zones[from], without: isCut ? [...cuts, cut] : cuts.filter((one) => one !== cut) });
+      const tick = (isCut) => this.actions.onZone(from, ({ without = [], ...rest }) => ({ ...rest, without: isCut ? [...without, cut] : without.filter((one) => one !== cut) }));
       return tickField(`zone-cut-${index}`, others[index], cuts.includes(cut), tick);
     });
     if (!zone.ignored) return [folded("zone-cuts", translate("Cut out other zones"), Boolean(zone.without?.length), ...ticks)];
@@ -87,11 +87,21 @@ function placeFields(plan, zone, change) {
   const title = translate("Place and size, px");
   if (shape === "mask") return folded("zone-place", title, false, createElement("p", "hint", translate("This zone is painted: use brush and eraser.")));
   if (shape === "polygon") return folded("zone-place", title, false, cornersField(zone, plan.photograph, change));
-  const numbers = numbersOf(zone[shape]);
-  const fields = Object.entries(numbers).map(([name, value]) => labelled(NUMBER_NAMES[name], numberField(`zone-${name}`, NUMBER_NAMES[name], value, (number) => {
-    const changed = { ...zone, [shape]: shapeWith({ ...numbers, [name]: number }) };
-    if (isInside(changed, plan.photograph)) change(changed);
-  })));
+  const { width, height } = plan.photograph;
+  const withNumber = (name, number) => {
+    let problem = "";
+    change((present) => {
+      const changed = { ...present, [shape]: shapeWith({ ...numbersOf(present[shape]), [name]: number }) };
+      if (isInside(changed, plan.photograph)) return changed;
+      problem = translate("Expected a place in the photograph of {size} px.", { size: `${width} × ${height}` });
+      return present;
+    });
+    return problem;
+  };
+  const fields = Object.entries(numbersOf(zone[shape])).map(([name, value]) => {
+    const field = numberField(`zone-${name}`, NUMBER_NAMES[name], value, (number) => withNumber(name, number));
+    return labelled(NUMBER_NAMES[name], field);
+  });
   return folded("zone-place", title, false, createElement("div", "places", ...fields));
 }
 
@@ -126,7 +136,7 @@ function cornersField(zone, size, change) {
     const isComplete = polygon.length > 2 && polygon.every((corner) => corner.length === 2 && corner.every(Number.isFinite));
     const isValid = isComplete && isInside({ polygon }, size);
     area.setCustomValidity(isValid ? "" : translate("Expected at least three corners in the photograph, one in each line: x, y"));
-    if (area.reportValidity()) change({ ...zone, polygon });
+    if (area.reportValidity()) change((present) => ({ ...present, polygon }));
   });
   return area;
 }

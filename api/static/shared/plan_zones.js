@@ -69,18 +69,27 @@ export async function readMask(base64) {
   return readGrey(Uint8Array.from(atob(base64), (character) => character.charCodeAt(0)));
 }
 
-/** Draws zones of `loadZones`: outlines, and names at their corners. */
-export function drawZones(context, scale, zones) {
+/** Draws zones of `loadZones`: outlines, and names at their corners; `isFilled`: with coloured areas. Ignored ones are grey. */
+export function drawZones(context, scale, zones, isFilled = false) {
   for (const { zone, color, outline: path, area } of zones) {
-    context.save();
-    for (const cut of zones.filter(({ name }) => zone.without?.includes(name))) clipOut(context, cut.area);
-    context.globalAlpha = zone.ignored ? 0.28 : 0.12;
-    context.fillStyle = color;
-    context.fill(area, "evenodd");
-    context.restore();
+    if (isFilled || zone.ignored) fillArea(context, area, cutsOf(zone, zones), color, zone.ignored ? 0.28 : 0.12);
     strokeWithOutline(context, path, scale, 1.5, color);
   }
   for (const { name, color, at } of zones) drawText(context, scale, name, { x: at.x, y: at.y, color });
+}
+
+/** The areas that are cut out of a zone. */
+function cutsOf({ without = [] }, zones) {
+  return zones.filter(({ name }) => without.includes(name)).map(({ area }) => area);
+}
+
+function fillArea(context, area, cuts, color, opacity) {
+  context.save();
+  for (const cut of cuts) clipOut(context, cut);
+  context.globalAlpha = opacity;
+  context.fillStyle = color;
+  context.fill(area, "evenodd");
+  context.restore();
 }
 
 /** Draws only outside an area from now on. */
@@ -91,26 +100,33 @@ function clipOut(context, area) {
   context.clip(outside, "evenodd");
 }
 
-/** Draws measured defects of a plan: their boxes with their lengths, in the colour of `severityOf(defect)`. */
-export function drawDefects(context, scale, defects, severityOf) {
-  for (const defect of defects) {
-    const [x, y, width, height] = defect.bbox;
+/** Draws boxes of defects {bbox, severity, text}. */
+export function drawDefects(context, scale, defects) {
+  for (const { bbox: [x, y, width, height], severity, text } of defects) {
     const box = new Path2D();
     box.rect(x, y, width, height);
-    const color = SEVERITY_COLORS[severityOf(defect)];
+    const color = SEVERITY_COLORS[severity];
     strokeWithOutline(context, box, scale, 1.5, color);
-    if (defects.length <= MAX_TEXTS) drawText(context, scale, lengthText(defect), { x, y: y + height, color });
+    if (defects.length <= MAX_TEXTS) drawText(context, scale, text, { x, y: y + height, color });
   }
 }
 
-/** The worst severity of the findings about each defect of a plan's verdict, by its number; others are accepted. */
-export function severitiesOf({ findings, defects }) {
+/** The measured defects of a plan's verdict with their lengths, and the worst severity of the findings about each. */
+export function measuredDefects({ findings, defects }) {
   const severities = defects.map(() => "accept");
   for (const { defect, severity } of [...findings].reverse()) if (defect !== null && defect < defects.length) severities[defect] = severity;
-  return severities;
+  return defects.map(({ bbox, length }, number) => ({ bbox, severity: severities[number], text: sizeText(length) }));
 }
 
-function lengthText({ length: { value, unit } }) {
+/** The defects about which the deciding finding is, with its measure: one, or all in its zone. */
+export function decidingDefects({ findings: [finding], defects }) {
+  if (!finding) return [];
+  const { defect, zone, measured, severity } = finding;
+  const chosen = defect === null ? defects.filter(({ zones }) => zone === null || zones.includes(zone)) : defects.slice(defect, defect + 1);
+  return chosen.map(({ bbox, length }) => ({ bbox, severity, text: sizeText(defect === null ? length : (measured ?? length)) }));
+}
+
+function sizeText({ value, unit }) {
   return `${formatNumber(value, { maximumSignificantDigits: 3 })} ${unit}`;
 }
 

@@ -27,7 +27,7 @@ export function bindKeys(editor, actions, buttons) {
     if (key.startsWith("Arrow") && target.closest?.("input")) return null; // arrow keys belong to sliders and radio buttons
     if (PAN_KEYS[key] && shiftKey) return repeating(() => editor.pointer.moveBy(...PAN_KEYS[key]));
     if (/^[1-9]$/.test(key) || digit) return () => actions.digit(Number(/^[1-9]$/.test(key) ? key : digit));
-    if (key === "Enter" && target?.closest?.("button, a")) return null;
+    if (key === "Enter" && (target?.closest?.("button, a") || target?.closest?.("summary"))) return null;
     return shortcuts[key.length === 1 ? key.toLowerCase() : key];
   }
 }

@@ -2,6 +2,7 @@
 
 import { contourPath, PhotographCanvas, updateZoomButtons, strokeWithOutline } from "./photograph_canvas.js";
 import { areaPath, outline, runAt } from "../regions.js";
+import { drawDefects, drawZones } from "../plan_zones.js";
 import { enablePanZoom } from "./pan_zoom.js";
 
 const FILL = "#ff5c28";
@@ -16,6 +17,7 @@ export class Viewer {
     this.opacity = 0.4;
     this.heatMap = null;
     this.highlighted = null;
+    this.plan = { zones: [], defects: [] };
     this.canvas = new PhotographCanvas(canvas, {
       availableSize: () => availableSize(canvas),
       paint: (context, scale) => this.#paint(context, scale),
@@ -34,6 +36,7 @@ export class Viewer {
    */
   show(bitmap, size, inspected = null) {
     this.inspected = inspected && contourPath(inspected);
+    this.plan = { zones: [], defects: [] };
     this.canvas.setPhotograph(bitmap, size);
     this.setMask({ regions: [], runs: [] });
   }
@@ -44,6 +47,12 @@ export class Viewer {
     this.border = outline(found.runs);
     this.area = areaPath(found.runs);
     this.highlight(null);
+  }
+
+  /** Draws zones and deciding defects of an inspection plan, as of `planDrawing`. */
+  setPlan(plan) {
+    this.plan = plan;
+    this.draw();
   }
 
   /** Draws an image over the photograph, below the mask; null = none. */
@@ -75,7 +84,9 @@ export class Viewer {
   #paint(context, scale) {
     if (this.heatMap) context.drawImage(this.heatMap, 0, 0, this.view.size.width, this.view.size.height);
     if (this.inspected) strokeWithOutline(context, this.inspected, scale, 1.5, INSPECTED);
+    drawZones(context, scale, this.plan.zones);
     this.#drawMask(context, scale);
+    drawDefects(context, scale, this.plan.defects);
     if (this.highlighted) this.#drawHighlight(context, scale, this.highlighted);
     if (this.found.regions.length <= MAX_NUMBERED) this.#drawNumbers(context, scale);
   }
