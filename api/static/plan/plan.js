@@ -218,6 +218,7 @@ function undo() {
 async function loadVersions() {
   const page = await run(() => requests.plans(model.name));
   if (page) versions.show(page);
+  byId("help").open ||= !page?.plans.length;
   byId("fixed").hidden = Boolean(page);
   byId("store").hidden = !page;
 }
