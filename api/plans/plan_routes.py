@@ -45,6 +45,8 @@ Before = Annotated[int | None, WHOLE_NUMBER, Query(gt=0, le=MAX_PLANS + 1, descr
 )
 async def list_plans(model: NamedModelDep, service: ServiceDep, before: Before = None) -> PlanList:
     """Stored versions of the inspection plans for a model, the newest first."""
+    if service.loader is None:
+        return PlanList(plans=[], next_before=None, can_store=False)
     return await _read_in_thread(_read_page, _find_folder(service, model), model, before)
 
 

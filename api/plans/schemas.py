@@ -46,6 +46,9 @@ class PlanList(AnswerPart):
 
     plans: list[PlanSummary]
     next_before: int | None = Field(description="`before` of the next page; null: this is the last")
+    can_store: bool = Field(
+        True, description="false: the service was not started with the folder of its models"
+    )
 
 
 class PlanDetail(PlanSummary):

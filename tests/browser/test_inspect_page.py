@@ -573,7 +573,15 @@ def test_an_inspection_plan_decides_until_the_threshold_is_moved(open_page):
     finding = {"zone": "rim", "cause": "rule", "certain": True, "classes": ["scratch"]}
     measured = {"value": 2.345, "low": 2.1, "high": 2.5, "unit": "mm"}
     finding |= {"condition": "longer_than", "measured": measured, "limit": 2.0, "severity": "review"}
-    plan = {"name": "housing", "version": 3, "severity": "review", "findings": [finding], "defect_count": 1}
+    defect = {"bbox": [10, 8, 6, 4], "length": measured, "zones": ["rim"]}
+    plan = {"name": "housing", "version": 3, "sha256": "ab", "severity": "review", "defect_count": 1}
+    plan |= {"findings": [finding | {"defect": 0}], "defects": [defect]}
+    zones = {"rim": {"rectangle": {"corner": [2, 2], "width": 30, "height": 30}}}
+    read = []
+
+    def send_plan(route):
+        read.append(route.request.url)
+        route.fulfill(json={"sha256": "ab", "plan": {"zones": zones}})
 
     def decide(route):
         response = route.fetch()
@@ -583,6 +591,7 @@ def test_an_inspection_plan_decides_until_the_threshold_is_moved(open_page):
         route.fulfill(response=response, json=answer | {"plan": plan})
 
     user.page.route("**/predict*", decide)
+    user.page.route("**/plans/3", send_plan)
     verdicts = ["review", "good", "scratch"]
     for word in ("Review", "Good", "Defect: scratch"):
         user.drop((f"{word}.png", PART))
@@ -590,6 +599,7 @@ def test_an_inspection_plan_decides_until_the_threshold_is_moved(open_page):
         text = "Inspection plan housing, version 3: rim: length of scratch 2.35 mm (2.1 to 2.5 mm possible), "
         expect(user.page.locator("#reason")).to_have_text(f"{text}limit 2 mm: for review.")
         verdicts.append(verdicts.pop(0))
+    assert [url.rpartition("/v1/")[2] for url in read] == ["models/unnamed/plans/3"]  # once for all photographs
     set_slider(user.page, "score-slider", 0.0)
     inspected(user.page, "Defect: scratch")
     expect(user.page.locator("#changed")).to_contain_text("Decision of the inspection plan: Defect: scratch.")

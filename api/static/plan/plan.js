@@ -217,10 +217,11 @@ function undo() {
 
 async function loadVersions() {
   const page = await run(() => requests.plans(model.name));
-  if (page) versions.show(page);
-  byId("help").open ||= !page?.plans.length;
-  byId("fixed").hidden = Boolean(page);
-  byId("store").hidden = !page;
+  if (!page) return;
+  versions.show(page);
+  byId("help").open ||= !page.plans.length;
+  byId("fixed").hidden = page.can_store;
+  byId("store").hidden = !page.can_store;
 }
 
 async function loadMoreVersions() {

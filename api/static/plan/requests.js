@@ -4,7 +4,6 @@ import { JSON_TYPE, RecordRequests } from "../shared/record_requests.js";
 
 const PARTS_SEARCHED = 100;
 const SIMULATION_TIMEOUT_MS = 600_000; // photographs that inspections precede
-const NOT_FOUND = 404;
 const KEPT = ["kept", "expiring"];
 
 export class PlanRequests extends RecordRequests {
@@ -20,15 +19,10 @@ export class PlanRequests extends RecordRequests {
     return records.filter(({ answer, picture }) => answer?.model.name === model && KEPT.includes(picture.state));
   }
 
-  /** A page of stored versions, {plans, next_before}; `before` is a version, or null. Null if the service stores none. */
-  async plans(model, before = null) {
+  /** A page of stored versions, {plans, next_before, can_store}; `before` is a version, or null. */
+  plans(model, before = null) {
     const query = before === null ? "" : `?before=${before}`;
-    try {
-      return await this.json(`${path(model)}${query}`);
-    } catch (error) {
-      if (error.status === NOT_FOUND) return null;
-      throw error;
-    }
+    return this.json(`${path(model)}${query}`);
   }
 
   /** A stored version with its content. */

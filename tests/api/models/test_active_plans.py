@@ -98,7 +98,8 @@ def rows_of(client):
 
 
 def test_versions_are_stored_listed_and_never_change(client, shelf):
-    assert client.get(f"/v1/models/{NAME}/plans", headers=ADMIN).json() == {"plans": [], "next_before": None}
+    none = client.get(f"/v1/models/{NAME}/plans", headers=ADMIN).json()
+    assert none == {"plans": [], "next_before": None, "can_store": True}
     first = store(client, ACCEPTS, "new drawing").json()
     assert (first["version"], first["name"], first["reason"]) == (1, "housing", "new drawing")
     assert (first["author"], first["stations"]) == ("admin", [])
