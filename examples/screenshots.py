@@ -22,7 +22,7 @@ from unittest import mock
 
 import httpx
 import uvicorn
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from api.app import create_app
 from api.settings import Settings
@@ -39,12 +39,13 @@ GOOD_FOR_EACH_DEFECT = 10
 EARLIER, RECENT = 995, 727
 """Numbers of inspections; the first and the last of the recent ones are defects."""
 EARLIER_PAUSE, RECENT_PAUSE = timedelta(minutes=40), timedelta(minutes=2)
-SIZES = dict.fromkeys(("review", "part", "trends", "report"), (1440, 900)) | {"line": (1920, 1080)}
+SIZES = dict.fromkeys(("review", "part", "trends", "plan", "report"), (1440, 900)) | {"line": (1920, 1080)}
 READY = {
     "line": "#defects img",
     "review": "main[data-picture=shown]",
     "part": "#changes li",
     "trends": "#errors canvas",
+    "plan": "#whole-zone",
 }
 """Pages, each with an element that appears when it is complete."""
 JPEG_QUALITY = 70
@@ -172,8 +173,37 @@ def take_screenshots(browser: Browser, pages: Mapping[str, str], out: Path) -> N
         page.goto(url)
         page.wait_for_selector(READY.get(name, "body"))
         page.wait_for_load_state("networkidle")
+        if name == "plan":
+            make_plan(page)
         jpeg = page.screenshot(type="jpeg", quality=JPEG_QUALITY)
         write_bytes_atomic(out / f"{name}.jpg", jpeg)
+
+
+def make_plan(page: Page) -> None:
+    """Draws two zones on the photograph, writes two rules, and simulates them."""
+    page.locator("#help").evaluate("help => help.open = false")
+    _drag(page, "x", (0.08, 0.1), (0.52, 0.9))
+    page.locator("#zone-new-rule").click()
+    page.locator("#zone-new-rule").click()
+    page.locator("#zone-rule-0-limit").fill("30")
+    page.locator("#zone-rule-1-condition").select_option("more_than")
+    _drag(page, "c", (0.76, 0.3), (0.76, 0.52))
+    page.locator("#zone-ignored").check()
+    page.locator("#zone-0").click()
+    page.locator("#simulate-button").click()
+    page.locator("#simulate-button", has_text="Simulate").wait_for()
+    page.locator("#zones-title").scroll_into_view_if_needed()
+
+
+def _drag(page: Page, key: str, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Drags with the tool of a key between two places, as shares of the photograph's sides."""
+    box = page.locator("#picture").bounding_box()
+    assert box is not None
+    page.keyboard.press(key)
+    for place, act in ((start, page.mouse.down), (end, page.mouse.up)):
+        page.mouse.move(box["x"] + place[0] * box["width"], box["y"] + place[1] * box["height"], steps=4)
+        act()
+    page.locator("#zone-name").wait_for()
 
 
 if __name__ == "__main__":
