@@ -599,9 +599,7 @@ def test_an_inspection_plan_decides_until_the_threshold_is_moved(open_page):
         text = "Inspection plan housing, version 3: rim: length of scratch 2.35 mm (2.1 to 2.5 mm possible), "
         expect(user.page.locator("#reason")).to_have_text(f"{text}limit 2 mm: for review.")
         verdicts.append(verdicts.pop(0))
-    assert [url.rpartition("/v1/")[2] for url in read] == [
-        "models/unnamed/plans/3"
-    ]  # once for all photographs
+    assert len(read) == 1  # for all photographs
     set_slider(user.page, "score-slider", 0.0)
     inspected(user.page, "Defect: scratch")
     expect(user.page.locator("#changed")).to_contain_text("Decision of the inspection plan: Defect: scratch.")

@@ -83,8 +83,8 @@ class PlanPage:
         return self.page.evaluate(
             """async () => {
                 const { DraftStore } = await import("/static/shared/draft_store.js");
-                const draft = await new DraftStore("segdec.plan_drafts").find(document.getElementById("model").value);
-                return draft.step.plan;
+                const model = document.getElementById("model").value;
+                return (await new DraftStore("segdec.plan_drafts").find(model)).step.plan;
             }"""
         )
 
@@ -208,9 +208,7 @@ def test_rules_are_sentences(opened):
     assert list(opened.plan()["zones"]["zone 1"]) == ["rectangle", "ignored"]
 
 
-def test_a_plan_is_simulated_stored_activated_and_drawn(visit, address):
-    user = visit(address)
-    opened = PlanPage(user.open("plan"))
+def test_a_plan_is_simulated_before_it_is_stored(opened):
     page = opened.page
     opened.draw("x", (5, 4), (30, 30))
     page.locator("#zone-new-rule").click()
@@ -228,9 +226,21 @@ def test_a_plan_is_simulated_stored_activated_and_drawn(visit, address):
     page.keyboard.press("Escape")
     page.locator("#step-undo").click()
     expect(page.locator("#outdated")).to_be_hidden()
-
     page.locator("#store").click()
     expect(page.locator("#reason-lines")).to_contain_text("changes: 2 of 3")
+    page.locator("#reason-dialog [value=cancel]").click()
+    expect(page.locator("#versions li")).to_have_count(0)
+
+
+def test_a_plan_is_stored_activated_and_drawn(visit, address):
+    user = visit(address)
+    opened = PlanPage(user.open("plan"))
+    page = opened.page
+    opened.draw("x", (5, 4), (30, 30))
+    page.locator("#zone-new-rule").click()
+    opened.type("zone-rule-0-limit", "20")
+    page.locator("#store").click()
+    expect(page.locator("#reason-lines")).to_contain_text("not simulated")
     page.locator("#reason-dialog [name=reason]").fill("drawing 4711")
     page.locator("#reason-yes").click()
     expect(page.locator("#versions li")).to_contain_text("drawing 4711")
