@@ -306,7 +306,7 @@ def test_a_photograph_of_another_size_is_not_shown_below_the_zones(opened):
     assert opened.plan()["photograph"] == {"width": 30, "height": 40}
     text = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"no picture"}
     page.locator("#reference-file").set_input_files(text)
-    expect(page.locator("#problem")).to_contain_text("notes.txt is no photograph")
+    expect(page.locator("#problem")).to_contain_text("cannot show notes.txt")
 
 
 def test_the_page_is_in_german_and_fits_small_windows(visit, address):

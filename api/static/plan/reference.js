@@ -59,6 +59,6 @@ export class Reference {
 
 async function readFile(file) {
   const bitmap = await createImageBitmap(file).catch(() => null);
-  if (!bitmap) throw new Error(translate("{name} is no photograph that the browser can show.", { name: file.name }));
+  if (!bitmap) throw new Error(translate("The browser cannot show {name} as a photograph.", { name: file.name }));
   return { bitmap, area: null };
 }

@@ -96,12 +96,12 @@ function countedFields(id, rule, plan, onRule) {
   return [createElement("span", "", translate("each at least")), ...fields];
 }
 
-/** The fields of a number and its unit; `onText(change)` gets a function from the present text to another. */
-function quantityFields(id, name, label, text, units, plan, onText) {
+/** The fields of a number and its unit; `onQuantity(change)` gets a function from the present text to another. */
+function quantityFields(id, name, label, text, units, plan, onQuantity) {
   const { number, unit } = splitQuantity(text);
   const possible = units.filter((one) => hasScale(plan) || !one.startsWith("mm") || one === unit).map((one) => [one, one]);
-  const toNumber = (value) => onText((present) => quantityText(value, splitQuantity(present).unit) ?? present);
-  const toUnit = (other) => onText((present) => convertQuantity(present, other, plan) ?? quantityText(DEFAULT_NUMBERS[other], other));
+  const toNumber = (value) => onQuantity((present) => quantityText(value, splitQuantity(present).unit) ?? present);
+  const toUnit = (other) => onQuantity((present) => convertQuantity(present, other, plan) ?? quantityText(DEFAULT_NUMBERS[other], other));
   return [
     numberField(`${id}-${name}`, label, number, toNumber, { min: 0.000001 }),
     choiceField(`${id}-${name}-unit`, translate("Unit"), possible, unit, toUnit),

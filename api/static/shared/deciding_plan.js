@@ -19,6 +19,6 @@ async function readZones(model, { version, sha256 }, credentials) {
     const stored = await answer.json();
     return stored.sha256 === sha256 ? await loadZones(stored.plan) : [];
   } catch {
-    return []; // deleted, or the key may not read it: the finding in words remains
+    return []; // deleted, or the key may not read it: the text of the finding remains
   }
 }
