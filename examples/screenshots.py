@@ -182,28 +182,34 @@ def take_screenshots(browser: Browser, pages: Mapping[str, str], out: Path) -> N
 def make_plan(page: Page) -> None:
     """Draws two zones on the photograph, writes two rules, and simulates them."""
     page.locator("#help").evaluate("help => help.open = false")
-    _drag(page, "x", (0.08, 0.1), (0.52, 0.9))
-    page.locator("#zone-new-rule").click()
-    page.locator("#zone-new-rule").click()
-    page.locator("#zone-rule-0-limit").fill("30")
+    _draw_circle(page, "part", 0.34)
+    for _ in range(2):
+        page.locator("#zone-new-rule").click()
+    page.locator("#zone-rule-0-limit").fill("15")
     page.locator("#zone-rule-1-condition").select_option("more_than")
-    _drag(page, "c", (0.76, 0.3), (0.76, 0.52))
+    page.keyboard.press("Escape")
+    _draw_circle(page, "hole", 0.1)
     page.locator("#zone-ignored").check()
+    page.locator("#zone-cut-0").check()
     page.locator("#zone-0").click()
     page.locator("#simulate-button").click()
     page.locator("#simulate-button", has_text="Simulate").wait_for()
     page.locator("#zones-title").scroll_into_view_if_needed()
 
 
-def _drag(page: Page, key: str, start: tuple[float, float], end: tuple[float, float]) -> None:
-    """Drags with the tool of a key between two places, as shares of the photograph's sides."""
+def _draw_circle(page: Page, name: str, radius: float) -> None:
+    """Draws a zone around the centre of the photograph; `radius` is a share of its width."""
     box = page.locator("#picture").bounding_box()
     assert box is not None
-    page.keyboard.press(key)
-    for place, act in ((start, page.mouse.down), (end, page.mouse.up)):
-        page.mouse.move(box["x"] + place[0] * box["width"], box["y"] + place[1] * box["height"], steps=4)
-        act()
-    page.locator("#zone-name").wait_for()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.485
+    page.keyboard.press("c")
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + radius * box["width"], y, steps=4)
+    page.mouse.up()
+    page.locator("[aria-expanded=true]", has_text="zone 1").wait_for()
+    page.locator("#zone-name").fill(name)
+    page.keyboard.press("Enter")
 
 
 if __name__ == "__main__":

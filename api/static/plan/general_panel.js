@@ -16,8 +16,8 @@ export function showGeneral(plan, { onChange, onMeasure }) {
   replaceForm(byId("general"), label, ...scaleFields(plan, onChange, onMeasure));
 }
 
-/** Shows the rules of the whole part; `classes` are the defect classes that rules can name; `onChange` as of `showGeneral`. */
-export function showWholePart(plan, classes, onChange) {
+/** Shows the rules of the whole part, for a model; `onChange` as of `showGeneral`. */
+export function showWholePart(plan, model, onChange) {
   const rules = plan.part?.rules ?? [];
   const setRules = (change) => onChange((present) => ({ ...present, part: { rules: change(present.part?.rules ?? []) } }));
   const otherwise = (field, then) => onChange((present) => ({ ...present, otherwise: { ...present.otherwise, [field]: then } }));
@@ -31,7 +31,7 @@ export function showWholePart(plan, classes, onChange) {
     return createElement("li", "rule", createElement("span", "", text), createElement("span", "", "→"), choice);
   });
   const add = button("part-new-rule", translate("New rule"), () => setRules((present) => [...present, newRule(plan, true)]));
-  const ruleList = ruleItems("part", rules, { plan, classes, isForPart: true, onChange: setRules });
+  const ruleList = ruleItems("part", rules, { plan, model, isForPart: true, onChange: setRules });
   replaceForm(byId("whole-part"), createElement("ol", "rules", ...ruleList, ...items), add);
 }
 

@@ -88,13 +88,8 @@ function makePanels() {
   setText(byId("draft-state"), version === null ? translate("Draft, not stored") : translate("Stored as version {version}", { version }));
   const onPlan = (change) => draft.change(change(draft.plan));
   showGeneral(plan, { onChange: onPlan, onMeasure: () => editor.choose("distance") });
-  zonePanel.show(plan, editor.canvas.selected, editor.canvas.colors, classesOf(model));
-  showWholePart(plan, classesOf(model), onPlan);
-}
-
-/** The defect classes that rules can name: the mask has to distinguish them. */
-function classesOf({ manifest: { classes, network } }) {
-  return classes.length > 2 && network?.mask_classes ? classes.slice(1) : classes.length === 2 ? [classes[1]] : [];
+  zonePanel.show(plan, editor.canvas.selected, editor.canvas.colors, model);
+  showWholePart(plan, model, onPlan);
 }
 
 function showPhotograph(shown) {

@@ -1,19 +1,20 @@
 // The rules of a zone or of the whole part, each as a sentence of fields.
 
 import { createElement } from "../shared/dom.js";
-import { translate } from "../shared/language.js";
-import { convertQuantity, hasScale, quantityText, splitQuantity } from "./plan_changes.js";
+import { formatNumber, translate } from "../shared/language.js";
+import { convertQuantity, hasScale, mmPerPx, quantityText, splitQuantity } from "./plan_changes.js";
 import { button, choiceField, numberField } from "./fields.js";
 
 const [LENGTHS, AREAS] = [["mm", "px"], ["mm²", "px²"]];
 const ANY = "";
+const MEASURING_ERROR_PX = 1; // as the service assumes
 
-/** Limits by their field, with the possible units, and whether they are about several defects. */
+/** Limits by their field, with the possible units, the limited size of one defect, and whether they are about several. */
 const CONDITIONS = {
   "": { text: translate("of any size") },
-  longer_than: { text: translate("longer than"), units: LENGTHS },
-  wider_than: { text: translate("wider than"), units: LENGTHS },
-  larger_than: { text: translate("larger than"), units: AREAS },
+  longer_than: { text: translate("longer than"), units: LENGTHS, size: "length" },
+  wider_than: { text: translate("wider than"), units: LENGTHS, size: "width" },
+  larger_than: { text: translate("larger than"), units: AREAS, size: "area" },
   more_than: { text: translate("more in number than"), isTotal: true, counts: true },
   total_larger_than: { text: translate("in total larger than"), units: [...AREAS, "%"], isTotal: true },
   closer_than: { text: translate("closer to another than"), units: LENGTHS, isTotal: true, counts: true },
@@ -40,23 +41,23 @@ export function newRule(plan, isForPart) {
 }
 
 /**
- * The rules as list items. `classes` are the defect classes that rules can name; calls `onChange(change)` with a function
- * from the present rules to others. `id` begins the ids of the fields; `isForPart`: rules of the whole part.
+ * The rules as list items, for a plan and a model; calls `onChange(change)` with a function from the present rules to
+ * others. `id` begins the ids of the fields; `isForPart`: rules of the whole part.
  */
-export function ruleItems(id, rules, { plan, classes, isForPart = false, onChange }) {
+export function ruleItems(id, rules, { plan, model, isForPart = false, onChange }) {
   const replace = (at, change) => onChange((present) => present.flatMap((rule, number) => (number === at ? change(rule) : rule)));
-  return rules.map((rule, at) => ruleItem(`${id}-rule-${at}`, rule, { plan, classes, isForPart, onRule: (change) => replace(at, change) }));
+  return rules.map((rule, at) => ruleItem(`${id}-rule-${at}`, rule, { plan, model, isForPart, onRule: (change) => replace(at, change) }));
 }
 
 /** One rule; `onRule(change)` gets a function to another rule, or to [] to delete it. */
-function ruleItem(id, rule, { plan, classes, isForPart, onRule }) {
+function ruleItem(id, rule, { plan, model, isForPart, onRule }) {
   const condition = conditionOf(rule);
   const { counts } = CONDITIONS[condition];
   const names = Object.entries(CONDITIONS).filter(([name, { isTotal: ofSeveral }]) => !isForPart || (name && ofSeveral));
   const options = names.map(([name, { text }]) => [name, text]);
   const choose = (name) => onRule((present) => withCondition(present, name, plan));
   const parts = [
-    ...defectFields(id, rule, classes, onRule),
+    ...defectFields(id, rule, classesOf(model), onRule),
     choiceField(`${id}-condition`, translate("Limit"), options, condition, choose),
     ...limitFields(id, rule, condition, plan, isForPart, onRule),
     ...(counts ? countedFields(id, rule, plan, onRule) : []),
@@ -65,7 +66,26 @@ function ruleItem(id, rule, { plan, classes, isForPart, onRule }) {
     button(`${id}-delete`, "×", () => onRule(() => []), "delete"),
   ];
   parts.at(-1).setAttribute("aria-label", translate("Delete the rule"));
+  const certainty = certaintyText(rule, condition, plan, model.manifest.size_errors);
+  if (certainty) parts.push(createElement("span", "hint", certainty));
   return createElement("li", "rule", ...parts);
+}
+
+/** The defect classes that rules can name: the mask has to distinguish them. */
+function classesOf({ manifest: { classes, network } }) {
+  return classes.length === 2 || network?.mask_classes ? classes.slice(1) : [];
+}
+
+/** From which measured sizes a limit decides, by the errors of the model's masks; "" if they are unknown. */
+function certaintyText(rule, condition, plan, errors) {
+  const { size } = CONDITIONS[condition];
+  if (!size || !errors || plan.photograph.perspective) return "";
+  const [low, high] = errors[size];
+  const { number, unit } = splitQuantity(rule[condition]);
+  const error = size === "area" ? 0 : MEASURING_ERROR_PX * (unit === "mm" ? mmPerPx(plan) : 1);
+  const text = (value) => `${formatNumber(value, { maximumSignificantDigits: 3 })} ${unit}`;
+  const values = { review: text(Math.max(Math.min(number / high, number - error), 0)), certain: text(Math.max(number / low, number + error)) };
+  return translate("Masks are inexact: for review from a measured {review}, certain from {certain}.", values);
 }
 
 function defectFields(id, rule, classes, onRule) {

@@ -16,11 +16,11 @@ export class ZonePanel {
     this.actions = actions;
   }
 
-  /** Shows the zones of a plan; `drawn` are those of `loadZones`, `classes` the defect classes that rules can name. */
-  show(plan, selected, colors, classes) {
+  /** Shows the zones of a plan for a model; `colors` are those of the zones by name. */
+  show(plan, selected, colors, model) {
     const items = Object.entries(plan.zones).map(([name, zone], index) => {
       const item = createElement("li", "zone", this.#title(name, zone, index, name === selected, colors[name]));
-      if (name === selected) item.append(this.#fields(plan, name, zone, classes));
+      if (name === selected) item.append(this.#fields(plan, name, zone, model));
       return item;
     });
     replaceForm(byId("zones"), ...items);
@@ -37,7 +37,7 @@ export class ZonePanel {
     return title;
   }
 
-  #fields(plan, name, zone, classes) {
+  #fields(plan, name, zone, model) {
     const { onRename, onCopy, onDelete, onZone } = this.actions;
     const change = (changeZone) => onZone(name, changeZone);
     const check = (text) => (text !== name && Object.hasOwn(plan.zones, text) ? translate("Another zone has this name.") : "");
@@ -45,16 +45,16 @@ export class ZonePanel {
       labelled(translate("Name"), textField("zone-name", translate("Name"), name, (text) => onRename(name, text), check)),
       tickField("zone-ignored", translate("Ignored: defects that are completely inside are accepted"), Boolean(zone.ignored), (isIgnored) => change((present) => withIgnored(present, isIgnored))),
     ];
-    if (!zone.ignored) fields.push(...this.#ruleFields(plan, zone, classes, change));
+    if (!zone.ignored) fields.push(...this.#ruleFields(plan, zone, model, change));
     fields.push(placeFields(plan, zone, change), ...this.#cutFields(plan, name, zone));
     fields.push(createElement("div", "buttons", button("zone-copy", translate("Copy"), () => onCopy(name)), button("zone-delete", translate("Delete"), () => onDelete(name))));
     return createElement("div", "zone-fields", ...fields);
   }
 
-  #ruleFields(plan, zone, classes, change) {
+  #ruleFields(plan, zone, model, change) {
     const rules = zone.rules ?? [];
     const setRules = (changeRules) => change((present) => ({ ...present, rules: changeRules(present.rules ?? []) }));
-    const items = ruleItems("zone", rules, { plan, classes, onChange: setRules });
+    const items = ruleItems("zone", rules, { plan, model, onChange: setRules });
     const otherwise = choiceField("zone-otherwise", translate("Other defects"), consequences(), zone.otherwise ?? "reject", (then) => change((present) => ({ ...present, otherwise: then })));
     const { allowed, isComplete, namesAny } = allowedDefects(rules);
     const within = allowed.map((name) => sentenceItem(translate("{defect} within all limits", { defect: name ?? translate("any defect") }), translate("accept")));
@@ -77,7 +77,7 @@ export class ZonePanel {
     });
     if (!zone.ignored) return [folded("zone-cuts", translate("Cut out other zones"), Boolean(zone.without?.length), ...ticks)];
     const hint = createElement("p", "hint", translate("Where this zone overlaps one with rules, those decide, unless it is cut out."));
-    return [folded("zone-cuts", translate("Cut this zone out of others"), true, hint, ...ticks)];
+    return [folded("zone-cut-from", translate("Cut this zone out of others"), true, hint, ...ticks)];
   }
 }
 
