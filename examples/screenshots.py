@@ -45,7 +45,7 @@ READY = {
     "review": "main[data-picture=shown]",
     "part": "#changes li",
     "trends": "#errors canvas",
-    "plan": "#whole-zone",
+    "plan": "#new-zone",
 }
 """Pages, each with an element that appears when it is complete."""
 JPEG_QUALITY = 70
@@ -190,10 +190,12 @@ def make_plan(page: Page) -> None:
     page.keyboard.press("Escape")
     _draw_circle(page, "hole", 0.1)
     page.locator("#zone-ignored").check()
-    page.locator("#zone-cut-0").check()
     page.locator("#zone-0").click()
+    page.locator("#zone-cuts summary").click()
+    page.locator("#zone-cut-0").check()
     page.locator("#simulate-button").click()
     page.locator("#simulate-button", has_text="Simulate").wait_for()
+    page.locator("#show-defects").check()
     page.locator("#zones-title").scroll_into_view_if_needed()
 
 
@@ -207,7 +209,7 @@ def _draw_circle(page: Page, name: str, radius: float) -> None:
     page.mouse.down()
     page.mouse.move(x + radius * box["width"], y, steps=4)
     page.mouse.up()
-    page.locator("[aria-expanded=true]", has_text="zone 1").wait_for()
+    page.locator("[aria-expanded=true]", has_text="zone ").wait_for()
     page.locator("#zone-name").fill(name)
     page.keyboard.press("Enter")
 

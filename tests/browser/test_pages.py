@@ -16,7 +16,7 @@ PATHS = {
     "parts": "tbody tr",
     "parts/1": "#word",
     "trends": "#errors canvas",
-    "plan": "#whole-zone",
+    "plan": "#new-zone",
     "review": "main[data-picture=shown]",
 }
 """Paths of the pages, each with an element that appears when it is complete."""

@@ -155,9 +155,25 @@ def test_each_shape_is_drawn_and_resized(opened):
     assert list(zones[3]) == ["mask"]
 
 
+def test_what_is_typed_belongs_to_the_selected_zone(opened):
+    page = opened.page
+    opened.draw("x", (2, 2), (58, 38))
+    page.locator("#zone-name").fill("part")
+    page.locator("#zone-new-rule").click()  # the form is not made again before the click ends
+    expect(page.locator("#zone-rule-0-limit")).to_have_value("10")
+    opened.draw("x", (20, 10), (40, 30))
+    page.locator("#zone-new-rule").click()
+    page.locator("#zone-rule-0-limit").fill("7")
+    opened.click((5, 5))  # in the other zone
+    expect(page.locator("#zone-name")).to_have_value("part")
+    expect(page.locator("#zone-rule-0-limit")).to_have_value("10")
+    opened.click((30, 20))  # the smaller one of two
+    expect(page.locator("#zone-rule-0-limit")).to_have_value("7")
+
+
 def test_a_plan_is_made_by_keyboard_alone(opened):
     page = opened.page
-    page.locator("#whole-zone").focus()
+    page.locator("#new-zone").focus()
     page.keyboard.press("Enter")
     page.locator("#zone-place summary").focus()
     page.keyboard.press("Enter")
@@ -178,8 +194,9 @@ def test_rules_are_sentences(opened):
     page = opened.page
     page.keyboard.press("l")
     opened.click((10, 20), (50, 20))
-    page.locator("#distance-dialog input").fill("20")
-    page.locator("#distance-dialog .primary").click()
+    expect(page.locator("#distance-px")).to_have_text("The points are 40 px apart.")
+    page.keyboard.type("20")
+    page.keyboard.press("Enter")
     expect(page.locator("#general")).to_contain_text("30 × 20 mm")
     opened.draw("x", (5, 4), (40, 30))
     page.locator("#zone-new-rule").click()
@@ -228,7 +245,7 @@ def test_a_plan_is_simulated_before_it_is_stored(opened):
     expect(page.locator("#outdated")).to_be_hidden()
     page.locator("#store").click()
     expect(page.locator("#reason-lines")).to_contain_text("changes: 2 of 3")
-    page.locator("#reason-dialog [value=cancel]").click()
+    page.locator("#reason-dialog .cancel").click()
     expect(page.locator("#versions li")).to_have_count(0)
 
 
@@ -241,8 +258,8 @@ def test_a_plan_is_stored_activated_and_drawn(visit, address):
     opened.type("zone-rule-0-limit", "20")
     page.locator("#store").click()
     expect(page.locator("#reason-lines")).to_contain_text("not simulated")
-    page.locator("#reason-dialog [name=reason]").fill("drawing 4711")
-    page.locator("#reason-yes").click()
+    page.keyboard.type("drawing 4711")
+    page.keyboard.press("Enter")
     expect(page.locator("#versions li")).to_contain_text("drawing 4711")
     expect(page.locator("#draft-state")).to_have_text("Stored as version 1")
     page.locator("#activate-1").click()
@@ -287,7 +304,7 @@ def test_a_plan_that_the_service_refuses_is_explained(visit, address):
     page.locator("#simulate-button").click()
     expect(page.locator("#problem")).to_contain_text("cross each other")
     page.keyboard.press("Control+z")
-    page.locator("#whole-zone").click()
+    page.locator("#new-zone").click()
     page.locator("#zone-new-rule").click()
     page.locator("#zone-rule-0-limit").fill("")
     page.locator("#simulate-button").click()
@@ -328,7 +345,7 @@ def test_a_service_with_one_model_cannot_store_plans(visit, tmp_path):
         page = visit(service.address).open("plan")
         expect(page.locator("#fixed")).to_be_visible()
         expect(page.locator("#store")).to_be_hidden()
-        page.locator("#whole-zone").click()
+        page.locator("#new-zone").click()
         page.locator("#simulate-button").click()
         expect(page.locator("#simulation-summary")).to_contain_text("changes: 0 of 1")
         assert NAME not in page.locator("#model").inner_text()

@@ -11,7 +11,7 @@ import { measuredDefects } from "../shared/plan_zones.js";
 import { showGeneral, showWholePart } from "./general_panel.js";
 import { freeName, renamed, withoutZone, withScale, withZone } from "./plan_changes.js";
 import { PlanDraft } from "./plan_draft.js";
-import { askReason } from "./reason_dialog.js";
+import { askDistance, askReason } from "./reason_dialog.js";
 import { Reference } from "./reference.js";
 import { PlanRequests } from "./requests.js";
 import { SimulationPanel, summaryText } from "./simulation_panel.js";
@@ -38,10 +38,10 @@ const editor = new ZoneEditor({
 });
 const zonePanel = new ZonePanel({
   onSelect: (name) => editor.select(name),
-  onRename: renameZone,
+  onRename: (newName) => renameZone(editor.canvas.selected, newName),
   onCopy: copyZone,
-  onDelete: deleteZone,
-  onZone: changeZone,
+  onDelete: () => deleteZone(editor.canvas.selected),
+  onZone: (change) => changeZone(editor.canvas.selected, change),
 });
 const reference = new Reference(requests, { attempt: run, onPhotograph: showPhotograph });
 const simulation = new SimulationPanel(requests, {
@@ -84,10 +84,12 @@ function makePanels() {
   byId("delete").disabled = editor.canvas.selected === null;
   byId("editor-side").hidden = byId("tools").disabled = !plan;
   if (!plan) return;
-  byId("store").disabled = byId("simulate-button").disabled = !Object.keys(plan.zones).length;
+  const isEmpty = !Object.keys(plan.zones).length;
+  byId("simulate-button").disabled = isEmpty;
+  byId("store").disabled = isEmpty || version !== null;
   setText(byId("draft-state"), version === null ? translate("Draft, not stored") : translate("Stored as version {version}", { version }));
   const onPlan = (change) => draft.change(change(draft.plan));
-  showGeneral(plan, { onChange: onPlan, onMeasure: () => editor.choose("distance") });
+  showGeneral(plan, { onChange: onPlan, onMeasure: startMeasuring });
   zonePanel.show(plan, editor.canvas.selected, editor.canvas.colors, model);
   showWholePart(plan, model, onPlan);
 }
@@ -148,10 +150,19 @@ function changeZone(name, change, merge = null) {
   if (zone !== before) draft.change(withZone(draft.plan, name, zone), merge && `${merge} ${name}`);
 }
 
-function addZone(shape, base = translate("zone 1")) {
-  const name = freeName(draft.plan, base);
+function addZone(shape, base = null) {
+  const number = Object.keys(draft.plan.zones).length + 1;
+  const name = freeName(draft.plan, base ?? translate("zone {number}", { number }));
   editor.select(name); // first, so that a mask is painted further
   draft.change(withZone(draft.plan, name, shape));
+}
+
+/** Adds a zone without drawing: over the whole photograph if it is the first one, else in the middle. */
+function newZone() {
+  const { photograph: { width, height }, zones } = draft.plan;
+  const share = Object.keys(zones).length ? 0.25 : 0;
+  const [left, top] = [width, height].map((side) => Math.floor(side * share));
+  addZone({ rectangle: { corner: [left, top], width: width - 2 * left, height: height - 2 * top } });
 }
 
 function paintZone(shape) {
@@ -162,12 +173,13 @@ function paintZone(shape) {
 
 function renameZone(name, newName) {
   if (name === newName) return;
-  editor.select(newName);
+  if (editor.canvas.selected === name) editor.select(newName);
   draft.change(renamed(draft.plan, name, newName));
 }
 
-function copyZone(name) {
-  const zone = draft.plan.zones[name];
+function copyZone() {
+  const { selected: name, selectedZone: zone } = editor.canvas;
+  if (!zone) return;
   const size = draft.plan.photograph;
   const shifted = [[1, 1], [-1, -1]].map(([x, y]) => moved(zone, x * COPY_SHIFT_PX, y * COPY_SHIFT_PX, size));
   addZone(shifted.find((copy) => JSON.stringify(copy) !== JSON.stringify(zone)) ?? zone, name);
@@ -191,17 +203,16 @@ function nudge(x, y) {
   if (selected !== null) changeZone(selected, (zone) => moved(zone, x, y, draft.plan.photograph), "nudge");
 }
 
-/** Asks for the distance of two clicked points. */
-function measure(one, other) {
+function startMeasuring() {
+  editor.choose("distance");
+  byId("stage").scrollIntoView({ block: "nearest" });
+}
+
+/** Sets the scale by two clicked points; one in perspective stays. */
+async function measure(one, other) {
   if (draft.plan.photograph.perspective) return;
-  const dialog = byId("distance-dialog");
-  const { mm } = dialog.querySelector("form").elements;
-  mm.value = "";
-  dialog.returnValue = "";
-  dialog.showModal();
-  dialog.addEventListener("close", () => {
-    if (dialog.returnValue === "yes") draft.change(withScale(draft.plan, { known_distance: { points: [one, other], mm: mm.valueAsNumber } }));
-  }, { once: true });
+  const mm = await askDistance(Math.hypot(other[0] - one[0], other[1] - one[1]));
+  if (mm !== null) draft.change(withScale(draft.plan, { known_distance: { points: [one, other], mm } }));
 }
 
 function undo() {
@@ -260,7 +271,7 @@ async function deactivate(station) {
   const text = station
     ? translate("Photographs of this station are judged by the plan for all stations; without one, any defect makes a part defective.")
     : translate("Stations without a plan of their own then have none: any defect makes a part defective.");
-  const answer = await askReason(translate("Deactivate the plan"), [stationText(station), text]);
+  const answer = await askReason(translate("Deactivate the plan"), [translate("Active: {station}", { station: stationText(station) }), text]);
   if (answer) await sendActive(null, station, answer.reason);
 }
 
@@ -317,7 +328,7 @@ bindKeys(editor, {
     c: () => editor.choose("circle"),
     r: () => editor.choose("ring"),
     l: () => editor.choose("distance"),
-    d: () => editor.canvas.selected !== null && copyZone(editor.canvas.selected),
+    d: copyZone,
     Delete: deleteSelected,
     Backspace: deleteSelected,
   },
@@ -337,10 +348,7 @@ byId("show-defects").addEventListener("change", () => {
 byId("step-undo").addEventListener("click", undo);
 byId("step-redo").addEventListener("click", () => draft.redo());
 byId("delete").addEventListener("click", deleteSelected);
-byId("whole-zone").addEventListener("click", () => {
-  const { width, height } = draft.plan.photograph;
-  addZone({ rectangle: { corner: [0, 0], width, height } });
-});
+byId("new-zone").addEventListener("click", newZone);
 byId("store").addEventListener("click", store);
 byId("forget-key").addEventListener("click", () => {
   credentials.forgetKey();

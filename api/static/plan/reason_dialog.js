@@ -1,7 +1,7 @@
-// The dialog that asks for the reason of a change, and for a station.
+// The dialogs that ask for the reason of a change and its station, and for a distance.
 
 import { byId, setText } from "../shared/dom.js";
-import { translate } from "../shared/language.js";
+import { formatNumber, translate } from "../shared/language.js";
 
 /**
  * Asks for the reason of `title`, explained by `lines`; resolves to {reason, station}, or null. With `stations`, it asks for a
@@ -19,15 +19,28 @@ export function askReason(title, lines, { stations = null } = {}) {
   byId("known-stations").replaceChildren(...(stations ?? []).map((name) => Object.assign(document.createElement("option"), { value: name })));
   const warn = () => {
     const name = elements.station.value.trim();
-    setText(byId("station-hint"), name && !stations?.includes(name) ? translate("No part of this station is recorded: check its name.") : "");
+    const hint = name ? translate("No part of this station is recorded: check its name.") : translate("Empty: all stations without a plan of their own.");
+    setText(byId("station-hint"), stations?.includes(name) ? "" : hint);
   };
   elements.station.oninput = warn;
   warn();
+  return askIn(dialog, elements.reason, () => ({ reason: elements.reason.value.trim(), station: elements.station.value.trim() }));
+}
+
+/** Asks for the distance of two points that are `px` apart; resolves to mm, or null. */
+export function askDistance(px) {
+  const dialog = byId("distance-dialog");
+  const { mm } = dialog.querySelector("form").elements;
+  mm.value = "";
+  setText(byId("distance-px"), translate("The points are {px} px apart.", { px: formatNumber(px, { maximumFractionDigits: 1 }) }));
+  return askIn(dialog, mm, () => mm.valueAsNumber);
+}
+
+/** Opens a dialog with the focus in `field`; resolves to `answer()`, or null if the user cancels. */
+function askIn(dialog, field, answer) {
+  dialog.querySelector(".cancel").onclick = () => dialog.close("");
   dialog.returnValue = "";
   dialog.showModal();
-  elements.reason.focus();
-  return new Promise((resolve) => dialog.addEventListener("close", () => {
-    const answer = { reason: elements.reason.value.trim(), station: elements.station.value.trim() };
-    resolve(dialog.returnValue === "yes" ? answer : null);
-  }, { once: true }));
+  field.focus();
+  return new Promise((resolve) => dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes" ? answer() : null), { once: true }));
 }

@@ -15,7 +15,7 @@ const CONDITIONS = {
   longer_than: { text: translate("longer than"), units: LENGTHS, size: "length" },
   wider_than: { text: translate("wider than"), units: LENGTHS, size: "width" },
   larger_than: { text: translate("larger than"), units: AREAS, size: "area" },
-  more_than: { text: translate("more in number than"), isTotal: true, counts: true },
+  more_than: { text: translate("more than"), isTotal: true, counts: true },
   total_larger_than: { text: translate("in total larger than"), units: [...AREAS, "%"], isTotal: true },
   closer_than: { text: translate("closer to another than"), units: LENGTHS, isTotal: true, counts: true },
 };
@@ -113,7 +113,7 @@ function limitFields(id, rule, condition, plan, isForPart, onRule) {
 function countedFields(id, rule, plan, onRule) {
   if (!rule.counted_from) return [];
   const fields = quantityFields(id, "counted", translate("Length from which a defect counts"), rule.counted_from, LENGTHS, plan, (change) => onRule((present) => ({ ...present, counted_from: change(present.counted_from) })));
-  return [createElement("span", "", translate("each at least")), ...fields];
+  return [createElement("span", "", translate("of at least")), ...fields];
 }
 
 /** The fields of a number and its unit; `onQuantity(change)` gets a function from the present text to another. */

@@ -135,7 +135,7 @@ function detailsText(simulation) {
     const before = shareText(sum(Object.values(table.defect)), compared);
     const now = shareText(sum(VERDICTS.map((one) => table[one].defect)), compared);
     sentences.push(translate("Defective before: {before}; by the plan: {now}.", { before, now }));
-    sentences.push(translateCount(parts.length, "The model inspected {count} part again; it called the others good.", "The model inspected {count} parts again; it called the others good."));
+    sentences.push(translateCount(parts.length, "The model inspected {count} part again: all that it had not called good.", "The model inspected {count} parts again: all that it had not called good."));
   }
   sentences.push(...reviewSentences(simulation));
   if (stopping) sentences.push(translateCount(stopping, "{count} part stops the line.", "{count} parts stop the line."));

@@ -79,14 +79,13 @@ export class ZoneCanvas {
     return near.find(({ apart }) => apart <= distance)?.handle;
   }
 
-  /** The name of the zone at a point: the selected one first, then the smallest; null without one. */
+  /** The name of the smallest zone at a point; null without one. */
   zoneAt({ x, y }) {
     const context = this.canvas.canvas.getContext("2d");
     context.save();
     context.setTransform(1, 0, 0, 1, 0, 0);
     const hit = this.zones.filter(({ area }) => context.isPointInPath(area, x, y, "evenodd"));
     context.restore();
-    if (hit.some(({ name }) => name === this.selected)) return this.selected;
     return hit.sort((one, other) => boxArea(one.zone) - boxArea(other.zone))[0]?.name ?? null;
   }
 

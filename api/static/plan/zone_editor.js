@@ -43,6 +43,8 @@ export class ZoneEditor {
     };
     this.name = "select";
     this.toolbar = this; // what the key bindings need
+    // Before another zone is selected, a field that is edited changes the present one.
+    byId("picture").addEventListener("pointerdown", () => document.activeElement?.blur(), true);
     this.pointer = new PointerInput(byId("picture"), canvas.view, { tool: () => this.tool, redraw: () => canvas.draw() });
     for (const name of Object.keys(this.tools)) this.#bind(name);
     byId("size").addEventListener("input", ({ target }) => this.resize(target.valueAsNumber - this.brush.size));

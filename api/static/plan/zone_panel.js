@@ -9,7 +9,7 @@ import { shapeOf } from "./zone_shapes.js";
 
 export class ZonePanel {
   /**
-   * Calls `onSelect(name)`, `onRename(name, newName)`, `onCopy(name)`, `onDelete(name)`, and `onZone(name, change)` with a
+   * Calls `onSelect(name)`; for the selected zone `onRename(newName)`, `onCopy()`, `onDelete()`, and `onZone(change)` with a
    * function from the present zone to another.
    */
   constructor(actions) {
@@ -39,15 +39,14 @@ export class ZonePanel {
 
   #fields(plan, name, zone, model) {
     const { onRename, onCopy, onDelete, onZone } = this.actions;
-    const change = (changeZone) => onZone(name, changeZone);
     const check = (text) => (text !== name && Object.hasOwn(plan.zones, text) ? translate("Another zone has this name.") : "");
     const fields = [
-      labelled(translate("Name"), textField("zone-name", translate("Name"), name, (text) => onRename(name, text), check)),
-      tickField("zone-ignored", translate("Ignored: defects that are completely inside are accepted"), Boolean(zone.ignored), (isIgnored) => change((present) => withIgnored(present, isIgnored))),
+      labelled(translate("Name"), textField("zone-name", translate("Name"), name, onRename, check)),
+      tickField("zone-ignored", translate("Ignored: defects that are completely inside, and in no zone with rules, are accepted"), Boolean(zone.ignored), (isIgnored) => onZone((present) => withIgnored(present, isIgnored))),
     ];
-    if (!zone.ignored) fields.push(...this.#ruleFields(plan, zone, model, change));
-    fields.push(placeFields(plan, zone, change), ...this.#cutFields(plan, name, zone));
-    fields.push(createElement("div", "buttons", button("zone-copy", translate("Copy"), () => onCopy(name)), button("zone-delete", translate("Delete"), () => onDelete(name))));
+    if (!zone.ignored) fields.push(...this.#ruleFields(plan, zone, model, onZone));
+    fields.push(placeFields(plan, zone, onZone), ...this.#cutFields(plan, name, zone, onZone));
+    fields.push(createElement("div", "buttons", button("zone-copy", translate("Copy"), onCopy), button("zone-delete", translate("Delete"), onDelete)));
     return createElement("div", "zone-fields", ...fields);
   }
 
@@ -65,19 +64,13 @@ export class ZonePanel {
     ];
   }
 
-  /** Ticks for the zones that are cut out of this one, or for those from which an ignored one is cut out. */
-  #cutFields(plan, name, zone) {
-    const others = Object.keys(plan.zones).filter((other) => other !== name && (!zone.ignored || !plan.zones[other].ignored));
+  #cutFields(plan, name, zone, change) {
+    const others = Object.keys(plan.zones).filter((other) => other !== name);
     if (!others.length) return [];
-    const pairs = others.map((other) => (zone.ignored ? [other, name] : [name, other]));
-    const ticks = pairs.map(([from, cut], index) => {
-      const cuts = plan.zones[from].without ?? [];
-      const tick = (isCut) => this.actions.onZone(from, ({ without = [], ...rest }) => ({ ...rest, without: isCut ? [...without, cut] : without.filter((one) => one !== cut) }));
-      return tickField(`zone-cut-${index}`, others[index], cuts.includes(cut), tick);
-    });
-    if (!zone.ignored) return [folded("zone-cuts", translate("Cut out other zones"), Boolean(zone.without?.length), ...ticks)];
-    const hint = createElement("p", "hint", translate("Where this zone overlaps one with rules, those decide, unless it is cut out."));
-    return [folded("zone-cut-from", translate("Cut this zone out of others"), true, hint, ...ticks)];
+    const ticks = others.map((other, index) => tickField(`zone-cut-${index}`, other, Boolean(zone.without?.includes(other)), (isCut) => {
+      change(({ without = [], ...rest }) => ({ ...rest, without: isCut ? [...without, other] : without.filter((cut) => cut !== other) }));
+    }));
+    return [folded("zone-cuts", translate("Cut out other zones"), Boolean(zone.without?.length), ...ticks)];
   }
 }
 

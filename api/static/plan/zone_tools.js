@@ -96,20 +96,21 @@ export class DistanceTool {
   }
 
   down(point) {
-    const clicked = clampPoint(point, this.zoneCanvas.size);
-    if (!this.start) {
-      this.start = clicked;
-      return this.hover(point);
-    }
-    const { start } = this;
-    this.reset();
-    this.zoneCanvas.draw();
-    return this.onPoints([start.x, start.y], [clicked.x, clicked.y]);
+    this.clicked = clampPoint(point, this.zoneCanvas.size);
   }
 
   move() {}
 
-  up() {}
+  up() {
+    const { start, clicked } = this;
+    if (!start) {
+      this.start = clicked;
+      return this.hover(null);
+    }
+    this.reset();
+    this.zoneCanvas.draw();
+    return this.onPoints([start.x, start.y], [clicked.x, clicked.y]);
+  }
 
   cancel() {
     this.reset();

@@ -72,7 +72,7 @@ export async function readMask(base64) {
 /** Draws zones of `loadZones`: outlines, and names at their corners; `isFilled`: with coloured areas. Ignored ones are grey. */
 export function drawZones(context, scale, zones, isFilled = false) {
   for (const { zone, color, outline: path, area } of zones) {
-    if (isFilled || zone.ignored) fillArea(context, area, cutsOf(zone, zones), color, zone.ignored ? 0.28 : 0.12);
+    if (isFilled || zone.ignored) fillArea(context, area, cutsOf(zone, zones), color, zone.ignored ? 0.22 : 0.07);
     strokeWithOutline(context, path, scale, 1.5, color);
   }
   for (const { name, color, at } of zones) drawText(context, scale, name, { x: at.x, y: at.y, color });

@@ -19,7 +19,7 @@ from api.roles import USER_ROLES, Role, includes
 from segdec.errors import ConfigError
 
 PAGES = {
-    *("/", "/review", "/line", "/parts", "/trends", "/datasets", "/label"),
+    *("/", "/review", "/line", "/parts", "/trends", "/datasets", "/label", "/plan"),
     *("/train", "/models", "/settings", "/changes", "/docs"),
 }
 PART = "/parts/{record_id}"
