@@ -333,6 +333,7 @@ class PlanSimulation(AnswerPart):
     model_version: str = Field(description="of the model that inspected parts again")
     judged: int = Field(description="parts; those of the three following counts and of `parts` together")
     good: int = Field(description="the model called them good, which stays so by any plan")
+    good_reviewed: dict[str, int] = Field(description="by label, how many parts of `good` were reviewed")
     deleted: int = Field(description="not good, and the photograph was deleted or is lost")
     not_inspected: int = Field(description="got no verdict")
     parts: list[SimulatedPart] = Field(description="those that the model inspected again")

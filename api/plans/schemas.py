@@ -13,6 +13,9 @@ from segdec.schemas import AnswerPart, PlanSummary
 Reason = Annotated[str, Field(max_length=500, pattern=r"\S", description="why; not empty")]
 
 
+SentNumber = Annotated[PlanNumber, Field(strict=True)]
+
+
 class NewPlanVersion(SentModel):
     """A plan to store."""
 
@@ -23,7 +26,7 @@ class NewPlanVersion(SentModel):
 class PlanChoice(SentModel):
     """Which plan decides at a station."""
 
-    version: PlanNumber | None = Field(description="null: no plan of its own")
+    version: SentNumber | None = Field(description="null: no plan of its own")
     station: Name = Field("", description="empty: all stations without a plan of their own")
     reason: Reason
 
@@ -31,7 +34,7 @@ class PlanChoice(SentModel):
 class PlanToSimulate(SentModel):
     """A stored version, or a plan that is not stored."""
 
-    version: PlanNumber | None = None
+    version: SentNumber | None = None
     plan: Plan | None = None
 
     @model_validator(mode="after")

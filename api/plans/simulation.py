@@ -1,6 +1,7 @@
 """Judges recorded parts by a plan, to show which verdicts it would change."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,6 +53,7 @@ class Simulation:
     model: ServedModel
     judge: PlanJudge
     _parts: list[SimulatedPart] = field(default_factory=list)
+    _reviewed: Counter[str] = field(default_factory=Counter)
     _counts: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("good", "deleted", "not_inspected"), 0)
     )
@@ -69,6 +71,7 @@ class Simulation:
                 break
             if self._is_certainly_good(row):
                 self._counts["good"] += 1
+                self._reviewed.update(filter(None, [row["reviewed_label"]]))
             elif row["label"] == NOT_INSPECTED:
                 self._counts["not_inspected"] += 1
             else:
@@ -80,6 +83,7 @@ class Simulation:
             model_version=self.model.identity.version,
             judged=judged,
             **self._counts,
+            good_reviewed=dict(self._reviewed),
             parts=self._parts,
             next_before=rows[judged - 1]["id"] if more and judged else None,
         )

@@ -150,8 +150,8 @@ def _measure_text(finding: Finding, plan: Plan, defect: str) -> str:
         possible = f" (at least {low})"
     limit = getattr(rules[finding.rule or 0], condition)
     exceeded = finding.measured.low > finding.limit and condition != "closer_than"
-    place = ", zone or class uncertain" if exceeded and not finding.certain else ""
-    return f"{MEASURED[condition]} of {defect} {value}{unit}{possible}, limit {limit}{place}"
+    uncertain = "" if finding.certain else ", zone or class uncertain" if exceeded else ", uncertain"
+    return f"{MEASURED[condition]} of {defect} {value}{unit}{possible}, limit {limit}{uncertain}"
 
 
 def _number_text(number: float) -> str:

@@ -1,6 +1,11 @@
 """The page of inspection plans in a real browser: zones, rules, simulation and versions."""
 
+import json
+from base64 import b64encode
+
+import cv2
 import httpx
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
@@ -71,6 +76,7 @@ class PlanPage:
         """Draws a zone with the tool of a key."""
         count = self.page.locator(".zone").count()
         self.page.keyboard.press(key)
+        expect(self.page.locator("#picture.drawing")).to_be_visible()
         self.drag(start, end)
         expect(self.page.locator(".zone")).to_have_count(count + 1)
 
@@ -80,13 +86,15 @@ class PlanPage:
 
     def plan(self):
         """The plan as it is stored next; the page is not changed."""
-        return self.page.evaluate(
+        plan = self.page.evaluate(
             """async () => {
                 const { DraftStore } = await import("/static/shared/draft_store.js");
                 const model = document.getElementById("model").value;
-                return (await new DraftStore("segdec.plan_drafts").find(model)).step.plan;
+                const draft = await new DraftStore("segdec.plan_drafts").find(model);
+                return JSON.stringify(draft.step.plan);
             }"""
         )
+        return json.loads(plan)
 
     def choose(self, field, option):
         self.page.locator(f"#{field}").select_option(option)
@@ -146,6 +154,7 @@ def test_each_shape_is_drawn_and_resized(opened):
     page.keyboard.press("Delete")  # the corner
     opened.draw("b", (30, 4), (40, 4))
     page.keyboard.press("e")
+    expect(page.locator("#picture.drawing")).to_be_visible()
     opened.drag((35, 0), (35, 9))
     expect(page.locator("#step-undo")).to_be_enabled()
     zones = list(opened.plan()["zones"].values())
@@ -349,3 +358,64 @@ def test_a_service_with_one_model_cannot_store_plans(visit, tmp_path):
         page.locator("#simulate-button").click()
         expect(page.locator("#simulation-summary")).to_contain_text("changes: 0 of 1")
         assert NAME not in page.locator("#model").inner_text()
+
+
+def test_painting_ends_cleanly(opened):
+    page = opened.page
+    page.keyboard.press("b")
+    expect(page.locator("#picture.drawing")).to_be_visible()
+    opened.drag((10, 10), (20, 10))
+    expect(page.locator(".zone")).to_have_count(1)
+    page.mouse.move(*opened.point(40, 30))
+    page.mouse.down()
+    page.keyboard.press("v")  # in the middle of a stroke
+    page.mouse.move(*opened.point(50, 30))
+    page.mouse.up()
+    page.keyboard.press("e")
+    expect(page.locator("#picture.drawing")).to_be_visible()
+    opened.drag((5, 10), (30, 10))
+    expect(page.locator(".zone")).to_have_count(0)  # nothing of it is left
+
+
+def test_hostile_plans_are_shown_or_explained(visit, address):
+    grey = cv2.imencode(".png", np.full((HEIGHT, WIDTH), 255, np.uint8), [cv2.IMWRITE_PNG_BILEVEL, 1])[1]
+    rectangle = {"corner": [20, 10], "width": 10, "height": 10}
+    zones = {
+        "null": {"rectangle": rectangle, "rules": [{"min_score": 0.125, "then": "review"}]},
+        "__proto__": {"rectangle": rectangle},
+        "two levels": {"mask": b64encode(grey.tobytes()).decode()},
+    }
+    plan = {"name": "<b>bold</b>", "photograph": {"width": WIDTH, "height": HEIGHT}, "zones": zones}
+    body = {"plan": plan, "reason": "<script>alert(1)</script>"}
+    httpx.post(f"{address}v1/models/{NAME}/plans", json=body).raise_for_status()
+    opened = PlanPage(visit(address).open("plan"))
+    page = opened.page
+    page.locator("#open-1").click()
+    expect(page.locator(".zone-title")).to_contain_text(["null", "__proto__", "two levels"])
+    expect(page.locator("#problem")).to_contain_text("masks of these zones: two levels")
+    opened.drag((50, 30), (55, 35))  # beside all zones
+    assert opened.plan() == plan
+    page.locator("#zone-0").click()
+    page.locator("#simulate [name=count]").fill("1500")
+    page.locator("#simulate-button").click()
+    expect(page.locator("#simulation-summary")).to_contain_text("of 3")
+
+
+def test_one_dialog_makes_one_change(visit, address):
+    httpx.put(
+        f"{address}v1/records/1/review",
+        json={"label": "scratch", "reviewer": "Ada", "session": "desk"},
+        headers={"If-Match": '"0"'},
+    ).raise_for_status()
+    opened = PlanPage(visit(address).open("plan"))
+    page = opened.page
+    page.locator("#new-zone").click()
+    page.locator("#simulate-button").click()
+    expect(page.locator("#simulation-details")).to_contain_text("but good by the plan: 1 of 1")
+    for _ in range(2):
+        page.locator("#store").evaluate("button => button.click()")
+    page.keyboard.type("drawing 4711")
+    page.keyboard.press("Enter")
+    expect(page.locator("#versions li")).to_have_count(1)
+    expect(page.locator("#store")).to_be_disabled()
+    expect(page.locator("#reason-dialog")).to_be_hidden()

@@ -34,7 +34,7 @@ export function choiceField(id, name, options, value, onChange) {
 /** A text field; calls `onChange(text)` if `check(text)` returns no problem. */
 export function textField(id, name, value, onChange, check = () => "") {
   const input = createElement("input", "");
-  Object.assign(input, { id, type: "text", value, maxLength: 64, autocomplete: "off", required: true });
+  Object.assign(input, { id, type: "text", value, maxLength: 64, autocomplete: "off", required: true, pattern: ".*\\S.*" });
   input.setAttribute("aria-label", name);
   input.addEventListener("input", () => input.setCustomValidity(""));
   input.addEventListener("change", () => {

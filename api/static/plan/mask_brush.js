@@ -13,9 +13,9 @@ const COLORS = { [INSIDE]: "#ff5c28", 0: "#ffffff" };
 
 /** What the tools need of a mask editor: the mask that is painted. */
 export class MaskBrush {
-  /** Calls `onZone(zone)` with {mask} after each stroke. */
-  constructor(zoneCanvas, onZone) {
-    Object.assign(this, { zoneCanvas, onZone, drawing: null, strokes: 0, size: SIZES.indexOf(20) });
+  /** Calls `onMask(name, mask)` after each stroke, with the zone that was selected, null = a new one; mask null = empty. */
+  constructor(zoneCanvas, onMask) {
+    Object.assign(this, { zoneCanvas, onMask, drawing: null, strokes: 0, size: SIZES.indexOf(20) });
     const settings = { maskCanvas: this, onStep: () => this.#store() };
     this.brush = new BrushTool({ ...settings, brushStyle: () => this.#style(INSIDE) });
     this.eraser = new BrushTool({ ...settings, brushStyle: () => this.#style(0) });
@@ -28,8 +28,9 @@ export class MaskBrush {
     const mask = selectedZone?.mask;
     if (this.drawing && this.base64 === mask) return;
     this.base64 = mask;
-    const { pixels } = mask === undefined ? { pixels: new Uint8Array(width * height) } : await readMask(mask);
-    const painted = Uint8Array.from(pixels, (level) => (level ? INSIDE : 0));
+    const read = mask === undefined ? null : await readMask(mask);
+    const isFitting = read?.width === width && read.height === height;
+    const painted = isFitting ? Uint8Array.from(read.pixels, (level) => (level ? INSIDE : 0)) : new Uint8Array(width * height);
     this.drawing = new EditableMask({ width, height, pixels: painted, hasClasses: false });
     this.layer = new MaskLayer(this.drawing);
     this.update(null);
@@ -72,11 +73,12 @@ export class MaskBrush {
 
   async #store() {
     const { width, height, pixels, empty } = this.drawing;
-    if (empty) return;
+    const { selected, selectedZone } = this.zoneCanvas;
+    const name = selectedZone?.mask === undefined ? null : selected;
     const stroke = ++this.strokes;
-    const base64 = await base64Of(await writeGrey(width, height, pixels));
-    if (stroke !== this.strokes || !this.drawing) return; // a later one follows
-    this.base64 = base64;
-    this.onZone({ mask: base64 });
+    const base64 = empty ? null : await base64Of(await writeGrey(width, height, pixels));
+    if (stroke !== this.strokes) return; // a later one follows
+    this.base64 = base64 ?? undefined;
+    if (base64 || name !== null) this.onMask(name, base64);
   }
 }

@@ -23,6 +23,7 @@ import { moved, withoutCorner } from "./zone_shapes.js";
 const MODEL = "model";
 const NUDGES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const COPY_SHIFT_PX = 20;
+const MIN_DISTANCE_PX = 10; // of two points of known distance: a click is inexact
 
 const credentials = new Credentials(askForCredentials);
 const requests = new PlanRequests(credentials);
@@ -50,20 +51,21 @@ const simulation = new SimulationPanel(requests, {
   onResult: showDefects,
   onShow: showPart,
 });
-const versions = new VersionList({ onOpen: openVersion, onActivate: activate, onDeactivate: deactivate, onMore: loadMoreVersions });
+const versions = new VersionList({ onOpen: openVersion, onActivate: alone(activate), onDeactivate: alone(deactivate), onMore: loadMoreVersions });
 
 let models = [];
 let model = null; // the stable version of the chosen model
 let shownSize = null; // of the photographs of the plan, as displayed
 let shownPart = null; // a simulated part whose defects alone are shown
+let isAsking = false; // whether a dialog is open, or its request is sent
 let isPending = false; // whether the panels will be made again
 let isPressed = false; // whether a pointer is pressed
 
 // === Showing ===
 
 function onChange() {
-  editor.setPlan(draft.plan);
-  if (draft.plan && shownSize && !isSameSize(draft.plan.photograph, shownSize)) reference.show();
+  run(() => editor.setPlan(draft.plan));
+  if (draft.plan && !(shownSize && isSameSize(draft.plan.photograph, shownSize))) reference.show();
   if (draft.plan) simulation.compare(draft.plan);
   showPanels();
 }
@@ -82,7 +84,8 @@ function makePanels() {
   byId("step-undo").disabled = !draft.done.length;
   byId("step-redo").disabled = !draft.undone.length;
   byId("delete").disabled = editor.canvas.selected === null;
-  byId("editor-side").hidden = byId("tools").disabled = !plan;
+  byId("tools").disabled = !plan;
+  for (const part of document.querySelectorAll(".needs-plan")) part.hidden = !plan;
   if (!plan) return;
   const isEmpty = !Object.keys(plan.zones).length;
   byId("simulate-button").disabled = isEmpty;
@@ -107,7 +110,7 @@ function showPhotograph(shown) {
   byId("new-size").hidden = !isOther;
   const fitting = shown && !isOther ? shown : { bitmap: null, area: null };
   editor.canvas.setPhotograph(fitting.bitmap, shownSize, fitting.area);
-  byId("new-size").onclick = () => draft.change({ ...draft.plan, photograph: { ...draft.plan.photograph, width: shown.bitmap.width, height: shown.bitmap.height } });
+  byId("new-size").onclick = () => draft.change({ ...draft.plan, photograph: sizeOf(shown.bitmap) }); // the scale may differ
   showDefects(simulation.simulation);
 }
 
@@ -115,13 +118,17 @@ function isSameSize(one, other) {
   return one.width === other.width && one.height === other.height;
 }
 
+function sizeOf({ width, height }) {
+  return { width, height };
+}
+
 function sidesText(size) {
   return size ? `${size.width} × ${size.height}` : "";
 }
 
 /** Begins a plan for photographs of a size. */
-function begin({ width, height }) {
-  draft.change({ name: model.name, photograph: { width, height }, zones: {} });
+function begin(photograph) {
+  draft.change({ name: model.name, photograph: sizeOf(photograph), zones: {} });
 }
 
 /** Draws the measured defects of simulated parts: of the shown one, or of all. */
@@ -134,7 +141,7 @@ function showDefects(result) {
 }
 
 async function showPart(part) {
-  await reference.choose(part);
+  if (!(await reference.choose(part))) return;
   shownPart = part;
   showDefects(simulation.simulation);
   byId("stage").scrollIntoView({ block: "nearest" });
@@ -144,7 +151,7 @@ async function showPart(part) {
 
 /** Changes a zone by a function from the present one to another. */
 function changeZone(name, change, merge = null) {
-  if (!Object.hasOwn(draft.plan.zones, name)) return;
+  if (name === null || !Object.hasOwn(draft.plan.zones, name)) return;
   const before = draft.plan.zones[name];
   const zone = change(before);
   if (zone !== before) draft.change(withZone(draft.plan, name, zone), merge && `${merge} ${name}`);
@@ -165,10 +172,11 @@ function newZone() {
   addZone({ rectangle: { corner: [left, top], width: width - 2 * left, height: height - 2 * top } });
 }
 
-function paintZone(shape) {
-  const { selected, selectedZone } = editor.canvas;
-  if (selectedZone?.mask === undefined) addZone(shape);
-  else changeZone(selected, (zone) => ({ ...zone, ...shape }));
+/** Changes the mask of a zone, or adds one; null = nothing is painted any more. */
+function paintZone(name, mask) {
+  if (name === null) addZone({ mask });
+  else if (mask === null) deleteZone(name);
+  else changeZone(name, (zone) => ({ ...zone, mask }));
 }
 
 function renameZone(name, newName) {
@@ -211,7 +219,9 @@ function startMeasuring() {
 /** Sets the scale by two clicked points; one in perspective stays. */
 async function measure(one, other) {
   if (draft.plan.photograph.perspective) return;
-  const mm = await askDistance(Math.hypot(other[0] - one[0], other[1] - one[1]));
+  const px = Math.hypot(other[0] - one[0], other[1] - one[1]);
+  if (px < MIN_DISTANCE_PX) return;
+  const mm = await askDistance(px);
   if (mm !== null) draft.change(withScale(draft.plan, { known_distance: { points: [one, other], mm } }));
 }
 
@@ -221,8 +231,24 @@ function undo() {
 
 // === Versions ===
 
+/** Does not begin while another dialog is open. */
+function alone(act) {
+  return async (...given) => {
+    if (isAsking) return;
+    isAsking = true;
+    await act(...given).finally(() => (isAsking = false));
+  };
+}
+
+/** Runs a request about the model; its answer is null if another model was chosen meanwhile. */
+async function runForModel(ask) {
+  const asked = model;
+  const answer = await run(() => ask(asked.name));
+  return asked === model ? answer : null;
+}
+
 async function loadVersions() {
-  const page = await run(() => requests.plans(model.name));
+  const page = await runForModel((name) => requests.plans(name));
   if (!page) return;
   versions.show(page);
   byId("help").open ||= !page.plans.length;
@@ -231,39 +257,40 @@ async function loadVersions() {
 }
 
 async function loadMoreVersions() {
-  const page = await run(() => requests.plans(model.name, versions.nextBefore));
+  const page = await runForModel((name) => requests.plans(name, versions.nextBefore));
   if (page) versions.show(page, versions.plans);
 }
 
 async function openVersion(version) {
-  const stored = await run(() => requests.plan(model.name, version));
+  const stored = await runForModel((name) => requests.plan(name, version));
   if (stored) draft.open(stored.plan, version);
 }
 
 async function store() {
   if (!areFieldsValid()) return;
   const { plan } = draft;
-  await loadVersions();
-  const newest = versions.plans[0];
+  const page = await runForModel((name) => requests.plans(name));
+  if (!page) return;
+  const [newest] = page.plans;
   const lines = [translate("A stored version never changes. It decides only after somebody activates it.")];
   if (newest) lines.push(translate("The newest version is {version}, by {name}: {reason}", { version: newest.version, name: newest.author || "–", reason: newest.reason }));
   const answer = await askReason(translate("Store as a new version"), [...lines, simulationText(plan)]);
-  if (!answer) return;
-  const stored = await run(() => requests.store(model.name, plan, answer.reason));
+  const stored = answer && (await runForModel((name) => requests.store(name, plan, answer.reason)));
   if (!stored) return;
   draft.markStored(plan, stored.version);
   await loadVersions();
 }
 
-async function activate(version) {
-  await loadVersions();
-  const stored = versions.plans.find((one) => one.version === version);
-  const active = versions.plans.flatMap((one) => one.stations.map((station) => translate("Now active for {station}: version {version}.", { station: stationText(station), version: one.version })));
-  const text = translate("Version {version} ({name}) decides about photographs that arrive from now on.", { version, name: stored?.name ?? "" });
-  const plan = draft.version === version ? draft.plan : null;
+async function activate({ version, name }) {
+  const active = await runForModel((of) => requests.activePlans(of));
+  if (!active) return;
   const { stations } = await requests.names().catch(() => ({ stations: [] }));
-  const title = translate("Activate version {version}", { version });
-  const answer = await askReason(title, [text, ...active, simulationText(plan)], { stations: stations.filter(Boolean) });
+  const lines = [
+    translate("Version {version} ({name}) decides about photographs that arrive from now on.", { version, name }),
+    ...active.map((plan) => translate("Now active for {station}: version {version}.", { station: stationText(plan.station), version: plan.version })),
+    simulationText(draft.version === version ? draft.plan : null),
+  ];
+  const answer = await askReason(translate("Activate version {version}", { version }), lines, { stations: stations.filter(Boolean) });
   if (answer) await sendActive(version, answer.station, answer.reason);
 }
 
@@ -276,7 +303,8 @@ async function deactivate(station) {
 }
 
 async function sendActive(version, station, reason) {
-  if (await run(() => requests.activate(model.name, version, station, reason))) await loadVersions();
+  const { name } = model;
+  if (await run(() => requests.activate(name, version, station, reason))) await loadVersions();
 }
 
 /** What was simulated about a plan. */
@@ -288,21 +316,25 @@ function simulationText(plan) {
 
 /** Whether all fields are valid; else it shows which one is not. */
 function areFieldsValid() {
-  return [...document.querySelectorAll("#editor-side :is(input, textarea)")].every((field) => field.reportValidity());
+  const invalid = document.querySelector("#side :is(input, textarea):invalid");
+  for (let part = invalid?.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+  return !invalid || invalid.reportValidity();
 }
 
 // === Start ===
 
 async function chooseModel(name) {
-  model = models.find((one) => one.name === name) ?? models[0];
-  byId("model").value = model.name;
-  history.replaceState(null, "", `plan?${new URLSearchParams({ [MODEL]: model.name })}`);
-  byId("no-sizes").hidden = Boolean(model.manifest.size_errors);
+  const chosen = models.find((one) => one.name === name) ?? models[0];
+  model = chosen;
+  byId("model").value = chosen.name;
+  history.replaceState(null, "", `plan?${new URLSearchParams({ [MODEL]: chosen.name })}`);
+  byId("no-sizes").hidden = Boolean(chosen.manifest.size_errors);
   simulation.clear();
-  await Promise.all([draft.restore(model.name), loadVersions()]);
-  await reference.load(model.name, draft.plan?.photograph);
-  const [active] = versions.plans.filter(({ stations }) => stations.length);
-  if (active && !draft.done.length) await openVersion(active.version);
+  versions.show({ plans: [], next_before: null });
+  const [active] = (await Promise.all([runForModel((of) => requests.activePlans(of)), draft.restore(chosen.name), loadVersions()]))[0] ?? [];
+  if (model !== chosen) return;
+  if (active && !draft.plan) await openVersion(active.version);
+  await reference.load(chosen.name, draft.plan?.photograph);
 }
 
 async function start() {
@@ -349,7 +381,7 @@ byId("step-undo").addEventListener("click", undo);
 byId("step-redo").addEventListener("click", () => draft.redo());
 byId("delete").addEventListener("click", deleteSelected);
 byId("new-zone").addEventListener("click", newZone);
-byId("store").addEventListener("click", store);
+byId("store").addEventListener("click", alone(store));
 byId("forget-key").addEventListener("click", () => {
   credentials.forgetKey();
   start();

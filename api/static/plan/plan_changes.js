@@ -57,7 +57,7 @@ export function convertQuantity(text, unit, plan) {
   if (before === unit) return text;
   if (!scale || before === "%" || unit === "%" || isArea !== unit.endsWith("²")) return null;
   const factor = (before.startsWith("px") ? scale : 1 / scale) ** (isArea ? 2 : 1);
-  return quantityText(Number((number * factor).toPrecision(3)), unit);
+  return quantityText(Number((number * factor).toPrecision(6)), unit);
 }
 
 /** A quantity as text; null if the number is no limit. */

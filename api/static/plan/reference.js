@@ -23,10 +23,10 @@ export class Reference {
     this.read = null;
     const isFitting = ({ answer: { image } }) => !size || (image.width === size.width && image.height === size.height);
     const part = this.parts.find(isFitting) ?? this.parts[0];
-    await (part ? this.choose(part) : this.onPhotograph(null));
+    await (part ? this.choose(part) : this.show());
   }
 
-  /** Shows the photograph of a recorded part. */
+  /** Shows the photograph of a recorded part; returns whether it is shown. */
   async choose(part) {
     const at = this.parts.findIndex(({ record_id: id }) => id === part.record_id);
     byId("reference").selectedIndex = at;
@@ -34,14 +34,16 @@ export class Reference {
     byId("next-part").disabled = at < 0 || at >= this.parts.length - 1;
     const area = part.answer?.inspected_area ?? null;
     this.read = async () => ({ bitmap: await this.requests.picture(part.record_id), area });
-    await this.show();
+    return this.show();
   }
 
-  /** Shows the chosen photograph again. */
+  /** Shows the chosen photograph again; returns whether it is shown. */
   async show() {
     const { read } = this;
     const shown = read && (await this.attempt(read));
-    if (shown && read === this.read) this.onPhotograph(shown);
+    const isCurrent = read === this.read && Boolean(shown || !read);
+    if (isCurrent) this.onPhotograph(shown);
+    return isCurrent;
   }
 
   async #openFile(file) {

@@ -19,6 +19,12 @@ export class PlanRequests extends RecordRequests {
     return records.filter(({ answer, picture }) => answer?.model.name === model && KEPT.includes(picture.state));
   }
 
+  /** The active plans of a model, [{station, version}]. */
+  async activePlans(model) {
+    const { models } = await this.json(`v1/models/${encodeURIComponent(model)}`);
+    return models[0].plans;
+  }
+
   /** A page of stored versions, {plans, next_before, can_store}; `before` is a version, or null. */
   plans(model, before = null) {
     const query = before === null ? "" : `?before=${before}`;

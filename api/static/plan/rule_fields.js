@@ -63,7 +63,7 @@ function ruleItem(id, rule, { plan, model, isForPart, onRule }) {
     ...(counts ? countedFields(id, rule, plan, onRule) : []),
     createElement("span", "", "→"),
     choiceField(`${id}-then`, translate("Consequence"), consequences(Boolean(condition)), rule.then, (then) => onRule((present) => ({ ...present, then }))),
-    button(`${id}-delete`, "×", () => onRule(() => []), "delete"),
+    button(`${id}-delete`, "×", ({ detail }) => detail < 2 && onRule(() => []), "delete"), // not a double click
   ];
   parts.at(-1).setAttribute("aria-label", translate("Delete the rule"));
   const certainty = certaintyText(rule, condition, plan, model.manifest.size_errors);
@@ -95,7 +95,7 @@ function defectFields(id, rule, classes, onRule) {
   const score = (number) => onRule(({ min_score: before, ...rest }) => (number > 0 ? { ...rest, min_score: number } : rest));
   const fields = [known.length ? choiceField(`${id}-defect`, translate("Defect"), options, rule.defect ?? ANY, choose) : createElement("span", "", options[0][1])];
   if (rule.min_score) {
-    const limits = { max: 1, step: 0.01 };
+    const limits = { max: 1 };
     fields.push(createElement("span", "", translate("with a mask score from")), numberField(`${id}-score`, translate("Lowest mask score"), rule.min_score, score, limits));
   }
   return fields;

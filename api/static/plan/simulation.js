@@ -3,6 +3,7 @@
 import { translate } from "../shared/language.js";
 import { ServiceError } from "../shared/service.js";
 
+const MAX_PARTS = 1000; // of a request
 const Z = 1.96; // of a two-sided interval of 95 %
 const [GOOD, REVIEW, NOT_INSPECTED] = ["good", "review", "not_inspected"];
 export const VERDICTS = ["good", "review", "defect", NOT_INSPECTED];
@@ -13,6 +14,7 @@ export class Simulation {
     Object.assign(this, { requests, model, plan, station, count });
     this.judged = this.good = this.deleted = 0;
     this.parts = [];
+    this.goodReviewed = {}; // number of reviewed parts that the model calls good, by label
     this.isStopped = false;
     this.isComplete = false;
   }
@@ -21,13 +23,14 @@ export class Simulation {
   async run(onProgress) {
     let before = null;
     while (!this.isStopped && this.judged < this.count) {
-      const page = await this.requests.simulate(this.model, this.plan, { station: this.station, before, limit: this.count - this.judged });
+      const page = await this.requests.simulate(this.model, this.plan, { station: this.station, before, limit: Math.min(this.count - this.judged, MAX_PARTS) });
       if (this.version !== undefined && this.version !== page.model_version) throw new ServiceError(translate("Another version of the model was promoted meanwhile. Simulate again."));
       this.version = page.model_version;
       this.judged += page.judged;
       this.good += page.good;
       this.deleted += page.deleted;
       this.parts.push(...page.parts);
+      for (const [label, number] of Object.entries(page.good_reviewed)) this.goodReviewed[label] = (this.goodReviewed[label] ?? 0) + number;
       before = page.next_before;
       onProgress();
       if (before === null) break;
@@ -54,10 +57,12 @@ export class Simulation {
     return counts;
   }
 
-  /** Of the parts that were inspected again and that a reviewer called `reviewed`: {total, count}, how many are `now`. */
+  /** Of the parts that a reviewer called `reviewed`: {total, count}, how many are `now`. */
   reviewedAs(reviewed, now) {
     const parts = this.parts.filter(({ reviewed_label: label }) => label && verdictOf(label) === reviewed);
-    return { total: parts.length, count: parts.filter((part) => verdictOf(part.new_label) === now).length };
+    const good = Object.entries(this.goodReviewed).reduce((sum, [label, number]) => sum + (verdictOf(label) === reviewed ? number : 0), 0);
+    const count = parts.filter((part) => verdictOf(part.new_label) === now).length;
+    return { total: parts.length + good, count: count + (now === GOOD ? good : 0) };
   }
 
   /** Number of parts that stop the line by the plan. */

@@ -28,7 +28,7 @@ export class SimulationPanel {
   /** Forgets the result. */
   clear() {
     if (this.running) this.running.isStopped = true;
-    this.simulation = null;
+    this.running = this.simulation = null;
     this.#show();
   }
 
@@ -51,7 +51,7 @@ export class SimulationPanel {
     };
     progress();
     await attempt(this.requests.credentials, () => simulation.run(progress));
-    this.running = null;
+    if (this.running === simulation) this.running = null;
     progress();
   }
 
@@ -119,11 +119,14 @@ export function reasonText({ verdict, problem }) {
 
 /** How many verdicts the plan changes. */
 export function summaryText(simulation, isRunning) {
-  const { judged, compared, changed } = simulation;
+  const { judged, compared, changed, isComplete, station } = simulation;
   if (isRunning) return translate("Judged parts: {judged} of {all} …", { judged: formatNumber(judged), all: formatNumber(simulation.count) });
   if (!compared) return translate("No recorded part could be judged.");
   const values = { changed: formatNumber(changed.length), compared: formatNumber(compared), share: shareText(changed.length, compared) };
-  return translate("Verdicts that the plan changes: {changed} of {compared}, {share}.", values);
+  const sentences = [translate("Verdicts that the plan changes: {changed} of {compared}, {share}.", values)];
+  if (station) sentences.push(translate("Only parts of the station {station}.", { station }));
+  if (!isComplete) sentences.push(translate("It ended before all parts were judged."));
+  return sentences.join(" ");
 }
 
 function detailsText(simulation) {

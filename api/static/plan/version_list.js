@@ -6,7 +6,7 @@ import { timeText } from "../shared/plant_time.js";
 import { button } from "./fields.js";
 
 export class VersionList {
-  /** Calls `onOpen(version)`, `onActivate(version)`, `onDeactivate(station)` and `onMore()` for the next page. */
+  /** Calls `onOpen(version)`, `onActivate({version, name})`, `onDeactivate(station)` and `onMore()` for the next page. */
   constructor({ onOpen, onActivate, onDeactivate, onMore }) {
     Object.assign(this, { onOpen, onActivate, onDeactivate, plans: [] });
     byId("more-versions").addEventListener("click", onMore);
@@ -21,11 +21,12 @@ export class VersionList {
     byId("versions").replaceChildren(...this.plans.map((plan) => this.#item(plan)));
   }
 
-  #item({ version, name, author, reason, created_at: at, stations }) {
+  #item(stored) {
+    const { version, name, author, reason, created_at: at, stations } = stored;
     const title = createElement("strong", "", translate("Version {version}: {name}", { version, name }));
     const origin = author ? translate("{name}, {time}", { name: author, time: timeText(at) }) : timeText(at);
     const active = stations.map((station) => createElement("p", "active", `${translate("Active: {station}", { station: stationText(station) })} `, this.#deactivateButton(station)));
-    const activate = button(`activate-${version}`, translate("Activate …"), () => this.onActivate(version));
+    const activate = button(`activate-${version}`, translate("Activate …"), () => this.onActivate(stored));
     activate.dataset.needs = "engineer";
     const buttons = createElement("div", "buttons", button(`open-${version}`, translate("Open"), () => this.onOpen(version)), activate);
     return createElement("li", "", title, createElement("p", "hint", origin), createElement("p", "", reason), ...active, buttons);

@@ -1,5 +1,6 @@
 // The photograph with the zones of the plan, the handles of the selected one, and measured defects.
 
+import { translate } from "../shared/language.js";
 import { contourPath, PhotographCanvas, strokeWithOutline, updateZoomButtons } from "../shared/viewer/photograph_canvas.js";
 import { boundsOf, drawDefects, drawZones, loadZones, zoneColors } from "../shared/plan_zones.js";
 import { handlesOf } from "./zone_shapes.js";
@@ -40,13 +41,15 @@ export class ZoneCanvas {
     this.draw();
   }
 
-  /** Shows the zones of a plan. */
+  /** Shows the zones of a plan; throws an error if a mask cannot be shown. */
   async setPlan(plan) {
     this.plan = plan;
     const zones = plan ? await loadZones(plan) : [];
     if (this.plan !== plan) return; // another one since then
     this.zones = zones;
     this.draw();
+    const missing = Object.keys(plan?.zones ?? {}).filter((name) => zones.every((zone) => zone.name !== name));
+    if (missing.length) throw new Error(translate("The browser cannot show the masks of these zones: {names}", { names: missing.join(", ") }));
   }
 
   draw() {
@@ -67,7 +70,7 @@ export class ZoneCanvas {
   }
 
   get selectedZone() {
-    return this.plan?.zones[this.selected];
+    return this.selected === null ? undefined : this.plan?.zones[this.selected];
   }
 
   /** The handle of the selected zone near a point, or undefined. */

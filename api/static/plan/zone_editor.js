@@ -15,7 +15,7 @@ const PREVIEW = "#ffffff";
 
 export class ZoneEditor {
   /**
-   * Calls `onSelect(name)`, `onNew(zone)`, `onDrag(zone)` and `onDragEnd()` for the selected zone, `onMask(zone)` after a
+   * Calls `onSelect(name)`, `onNew(zone)`, `onDrag(zone)` and `onDragEnd()` for the selected zone, `onMask(name, mask)` after a
    * stroke, and `onDistance(one, other)` for two clicked points [x, y].
    */
   constructor({ onSelect, onNew, onDrag, onDragEnd, onMask, onDistance }) {
@@ -57,19 +57,23 @@ export class ZoneEditor {
   /** The active tool, or null without a plan, or while a mask is not read yet. */
   get tool() {
     if (!this.canvas.plan || !byId("tools").checkVisibility()) return null;
-    return this.#paints && !this.brush.drawing ? null : this.tools[this.name];
+    return this.#isReady ? this.tools[this.name] : null;
   }
 
   async choose(name) {
     const known = { view: "select", box: "rectangle" }[name] ?? name; // keys of the mask editor
     if (!this.tools[known]) return;
+    this.pointer.cancelAll();
     this.tools[this.name].reset?.();
     this.name = known;
     this.canvas.areZonesShown = true;
     radioOf(known).checked = true;
     if (!this.#paints) this.brush.end();
     this.#present();
-    if (this.#paints && this.canvas.plan) await this.brush.begin();
+    if (this.#paints && this.canvas.plan) {
+      await this.brush.begin();
+      this.#present();
+    }
     this.canvas.draw();
   }
 
@@ -83,11 +87,12 @@ export class ZoneEditor {
     if (isOther) this.onSelect(name);
   }
 
-  /** Shows a plan. */
-  setPlan(plan) {
-    this.canvas.setPlan(plan);
+  /** Shows a plan; throws an error if the mask of a zone cannot be shown. */
+  async setPlan(plan) {
+    const shown = this.canvas.setPlan(plan);
     if (!plan || !Object.hasOwn(plan.zones, this.canvas.selected ?? "")) this.select(null);
     if (plan && this.#paints) this.brush.begin();
+    await shown;
   }
 
   resize(steps) {
@@ -113,6 +118,11 @@ export class ZoneEditor {
     this.canvas.areZonesShown = !this.canvas.areZonesShown;
     this.#present();
     this.canvas.draw();
+  }
+
+  /** Whether the tool can draw: a mask has to be read before it is painted. */
+  get #isReady() {
+    return !this.#paints || Boolean(this.brush.drawing);
   }
 
   get #paints() {
@@ -144,7 +154,7 @@ export class ZoneEditor {
 
   #present() {
     byId("zones-toggle").setAttribute("aria-pressed", this.canvas.areZonesShown);
-    byId("picture").classList.toggle("drawing", this.name !== "select");
+    byId("picture").classList.toggle("drawing", this.name !== "select" && this.#isReady);
     byId("size").value = this.brush.size;
     byId("size").setAttribute("aria-valuetext", translate("{size} pixels", { size: this.brush.diameter }));
     byId("size-value").textContent = `${this.brush.diameter} px`;

@@ -125,7 +125,7 @@ function cornersField(zone, size, change) {
   area.setAttribute("aria-label", translate("Corners, one in each line: x, y"));
   area.addEventListener("input", () => area.setCustomValidity(""));
   area.addEventListener("change", () => {
-    const polygon = area.value.trim().split("\n").map((line) => line.split(",").map(Number));
+    const polygon = area.value.trim().split("\n").map((line) => line.split(",").map((text) => (text.trim() ? Number(text) : NaN)));
     const isComplete = polygon.length > 2 && polygon.every((corner) => corner.length === 2 && corner.every(Number.isFinite));
     const isValid = isComplete && isInside({ polygon }, size);
     area.setCustomValidity(isValid ? "" : translate("Expected at least three corners in the photograph, one in each line: x, y"));

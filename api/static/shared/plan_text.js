@@ -46,7 +46,7 @@ export function findingText({ zone, cause, classes, condition, measured, limit, 
   const defect = classes.join(", ") || translate("defect");
   const subject = measured ? measureText({ condition, defect, measured, limit }) : CAUSES[cause](defect);
   const place = cause === "rule" || cause === "otherwise" ? `${zone ?? translate("whole part")}: ` : "";
-  const uncertain = certain || measured ? "" : `, ${translate("uncertain")}`;
+  const uncertain = certain ? "" : `, ${translate("uncertain")}`;
   return `${place}${subject}${uncertain}: ${CONSEQUENCES[severity]}`;
 }
 

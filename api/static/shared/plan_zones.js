@@ -13,11 +13,14 @@ const TEXT_PX = 12;
 const MAX_TEXTS = 40; // more would hide the photograph
 const FAR_PX = 2 ** 17; // beyond each photograph
 
-/** The paths of a plan's zones, [{name, zone, color, outline, area}]; ignored ones first, below the others. */
+/** The paths of a plan's zones, [{name, zone, color, outline, area}] without unreadable masks; ignored ones first, below the others. */
 export async function loadZones(plan) {
   const colors = zoneColors(plan);
-  const zones = Object.entries(plan.zones).map(async ([name, zone]) => ({ name, zone, color: colors[name], ...(await pathsOf(zone)) }));
-  return (await Promise.all(zones)).sort((one, other) => Boolean(other.zone.ignored) - Boolean(one.zone.ignored));
+  const zones = Object.entries(plan.zones).map(async ([name, zone]) => {
+    const paths = await pathsOf(zone).catch(() => null);
+    return paths ? [{ name, zone, color: colors[name], ...paths }] : [];
+  });
+  return (await Promise.all(zones)).flat().sort((one, other) => Boolean(other.zone.ignored) - Boolean(one.zone.ignored));
 }
 
 /** The colours of a plan's zones by their names. */

@@ -541,11 +541,15 @@ def test_a_simulation_judges_recorded_parts_without_effect(recorded, shelf, part
     first = inspect(recorded, part, "?part_id=7&station=a")["record_id"]
     inspect(recorded, encode_png(part_image(brightness=50)), "?station=a")
     inspect(recorded, part, "?station=b")
+    review = {"label": "scratch", "reviewer": "Ada", "session": "desk"}
+    missed = recorded.request("PUT", "/v1/records/2/review", headers=ADMIN | {"If-Match": '"0"'}, json=review)
+    assert missed.status_code == 200, missed.text
     accepts, stops = (store(recorded, plan).json()["version"] for plan in (ACCEPTS, STOPS))
     runs = len(shelf.predictors["1"].shapes)
     found = simulate(recorded, accepts)
     assert len(shelf.predictors["1"].shapes) == runs + 2  # a good part needs no inspection
     assert (found["judged"], found["good"], found["deleted"], found["not_inspected"]) == (3, 1, 0, 0)
+    assert found["good_reviewed"] == {"scratch": 1}
     assert [(one["label"], one["new_label"]) for one in found["changed"]] == [("scratch", "good")] * 2
     assert found["model_version"] == found["parts"][0]["version"] == "1"
     assert simulate(recorded, accepts)["changed"] == simulate(recorded, ACCEPTS)["changed"]
@@ -610,6 +614,7 @@ def test_a_plan_that_cannot_be_simulated_is_an_error(recorded):
         return answer.status_code, answer.json()["code"]
 
     assert simulated(version=7) == (404, "plan_not_found")
+    assert simulated(version=True) == (400, "bad_json")
     assert simulated(plan=ACCEPTS, version=7) == (400, "bad_json")
     assert simulated() == (400, "bad_json")
     assert simulated(plan=ACCEPTS | {"zones": {}}) == (400, "bad_json")

@@ -81,9 +81,10 @@ export class PointerInput {
 
   #lift(event) {
     if (!this.down.delete(event.pointerId)) return;
-    if (event.type === "pointercancel") this.drawn?.cancel();
-    else this.drawn?.up();
-    this.drawn = null;
+    const { drawn } = this;
+    this.drawn = null; // first: the end of a stroke may choose another tool
+    if (event.type === "pointercancel") drawn?.cancel();
+    else drawn?.up();
     if (!this.down.size) this.ignoring = false;
   }
 
