@@ -9,20 +9,19 @@ import { translate } from "../shared/language.js";
 import { bindKeys } from "../shared/mask_editor/keyboard.js";
 import { measuredDefects } from "../shared/plan_zones.js";
 import { showGeneral, showWholePart } from "./general_panel.js";
-import { freeName, renamed, withoutZone, withScale, withZone } from "./plan_changes.js";
+import { withScale } from "./plan_changes.js";
 import { PlanDraft } from "./plan_draft.js";
-import { askDistance, askReason } from "./reason_dialog.js";
+import { askDistance } from "./reason_dialog.js";
 import { Reference } from "./reference.js";
 import { PlanRequests } from "./requests.js";
-import { SimulationPanel, summaryText } from "./simulation_panel.js";
-import { stationText, VersionList } from "./version_list.js";
+import { SimulationPanel } from "./simulation_panel.js";
+import { VersionPanel } from "./version_panel.js";
+import { ZoneActions } from "./zone_actions.js";
 import { ZoneEditor } from "./zone_editor.js";
 import { ZonePanel } from "./zone_panel.js";
-import { moved, withoutCorner } from "./zone_shapes.js";
 
 const MODEL = "model";
 const NUDGES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-const COPY_SHIFT_PX = 20;
 const MIN_DISTANCE_PX = 10; // of two points of known distance: a click is inexact
 
 const credentials = new Credentials(askForCredentials);
@@ -31,18 +30,19 @@ const run = (act) => attempt(credentials, act);
 const draft = new PlanDraft(onChange);
 const editor = new ZoneEditor({
   onSelect: showPanels,
-  onNew: addZone,
-  onDrag: (zone) => changeZone(editor.canvas.selected, () => zone, "drag"),
+  onNew: (zone) => zones.add(zone),
+  onDrag: (zone) => zones.changeSelected(() => zone, "drag"),
   onDragEnd: () => draft.endMerge(),
-  onMask: paintZone,
+  onMask: (name, mask) => zones.paint(name, mask),
   onDistance: measure,
 });
+const zones = new ZoneActions(draft, editor);
 const zonePanel = new ZonePanel({
   onSelect: (name) => editor.select(name),
-  onRename: (newName) => renameZone(editor.canvas.selected, newName),
-  onCopy: copyZone,
-  onDelete: () => deleteZone(editor.canvas.selected),
-  onZone: (change) => changeZone(editor.canvas.selected, change),
+  onRename: (newName) => zones.renameSelected(newName),
+  onCopy: () => zones.copySelected(),
+  onDelete: () => zones.delete(editor.canvas.selected),
+  onZone: (change) => zones.changeSelected(change),
 });
 const reference = new Reference(requests, { attempt: run, onPhotograph: showPhotograph });
 const simulation = new SimulationPanel(requests, {
@@ -51,13 +51,17 @@ const simulation = new SimulationPanel(requests, {
   onResult: showDefects,
   onShow: showPart,
 });
-const versions = new VersionList({ onOpen: openVersion, onActivate: alone(activate), onDeactivate: alone(deactivate), onMore: loadMoreVersions });
+const versions = new VersionPanel(requests, {
+  run: runForModel,
+  draft,
+  simulationText: (plan) => simulation.textAbout(plan),
+  isReady: areFieldsValid,
+});
 
 let models = [];
 let model = null; // the stable version of the chosen model
 let shownSize = null; // of the photographs of the plan, as displayed
 let shownPart = null; // a simulated part whose defects alone are shown
-let isAsking = false; // whether a dialog is open, or its request is sent
 let isPending = false; // whether the panels will be made again
 let isPressed = false; // whether a pointer is pressed
 
@@ -99,8 +103,8 @@ function makePanels() {
 
 function showPhotograph(shown) {
   shownPart = null;
-  if (!draft.plan && shown) begin(shown.bitmap);
-  shownSize = draft.plan?.photograph ?? null;
+  shownSize = draft.plan?.photograph ?? (shown && sizeOf(shown.bitmap));
+  if (!draft.plan && shown) draft.change({ name: model.name, photograph: shownSize, zones: {} });
   document.querySelector("main").dataset.picture = shownSize ? "shown" : "none";
   byId("no-photograph").hidden = Boolean(shownSize);
   if (!shownSize) return;
@@ -126,11 +130,6 @@ function sidesText(size) {
   return size ? `${size.width} × ${size.height}` : "";
 }
 
-/** Begins a plan for photographs of a size. */
-function begin(photograph) {
-  draft.change({ name: model.name, photograph: sizeOf(photograph), zones: {} });
-}
-
 /** Draws the measured defects of simulated parts: of the shown one, or of all. */
 function showDefects(result) {
   const isAll = byId("show-defects").checked;
@@ -147,69 +146,7 @@ async function showPart(part) {
   byId("stage").scrollIntoView({ block: "nearest" });
 }
 
-// === Zones ===
-
-/** Changes a zone by a function from the present one to another. */
-function changeZone(name, change, merge = null) {
-  if (name === null || !Object.hasOwn(draft.plan.zones, name)) return;
-  const before = draft.plan.zones[name];
-  const zone = change(before);
-  if (zone !== before) draft.change(withZone(draft.plan, name, zone), merge && `${merge} ${name}`);
-}
-
-function addZone(shape, base = null) {
-  const number = Object.keys(draft.plan.zones).length + 1;
-  const name = freeName(draft.plan, base ?? translate("zone {number}", { number }));
-  editor.select(name); // first, so that a mask is painted further
-  draft.change(withZone(draft.plan, name, shape));
-}
-
-/** Adds a zone without drawing: over the whole photograph if it is the first one, else in the middle. */
-function newZone() {
-  const { photograph: { width, height }, zones } = draft.plan;
-  const share = Object.keys(zones).length ? 0.25 : 0;
-  const [left, top] = [width, height].map((side) => Math.floor(side * share));
-  addZone({ rectangle: { corner: [left, top], width: width - 2 * left, height: height - 2 * top } });
-}
-
-/** Changes the mask of a zone, or adds one; null = nothing is painted any more. */
-function paintZone(name, mask) {
-  if (name === null) addZone({ mask });
-  else if (mask === null) deleteZone(name);
-  else changeZone(name, (zone) => ({ ...zone, mask }));
-}
-
-function renameZone(name, newName) {
-  if (name === newName) return;
-  if (editor.canvas.selected === name) editor.select(newName);
-  draft.change(renamed(draft.plan, name, newName));
-}
-
-function copyZone() {
-  const { selected: name, selectedZone: zone } = editor.canvas;
-  if (!zone) return;
-  const size = draft.plan.photograph;
-  const shifted = [[1, 1], [-1, -1]].map(([x, y]) => moved(zone, x * COPY_SHIFT_PX, y * COPY_SHIFT_PX, size));
-  addZone(shifted.find((copy) => JSON.stringify(copy) !== JSON.stringify(zone)) ?? zone, name);
-}
-
-function deleteZone(name) {
-  draft.change(withoutZone(draft.plan, name));
-}
-
-/** Deletes the chosen corner of a polygon, or the selected zone. */
-function deleteSelected() {
-  const { selected, selectedZone, corner } = editor.canvas;
-  if (selected === null) return;
-  if (corner === null || !selectedZone.polygon) return deleteZone(selected);
-  changeZone(selected, (zone) => withoutCorner(zone, corner));
-  return editor.select(selected, null);
-}
-
-function nudge(x, y) {
-  const { selected } = editor.canvas;
-  if (selected !== null) changeZone(selected, (zone) => moved(zone, x, y, draft.plan.photograph), "nudge");
-}
+// === Editing ===
 
 function startMeasuring() {
   editor.choose("distance");
@@ -220,98 +157,19 @@ function startMeasuring() {
 async function measure(one, other) {
   if (draft.plan.photograph.perspective) return;
   const px = Math.hypot(other[0] - one[0], other[1] - one[1]);
-  if (px < MIN_DISTANCE_PX) return;
+  if (px < MIN_DISTANCE_PX) return showProblem(translate("The points are too close: expected at least {px} px.", { px: MIN_DISTANCE_PX }));
   const mm = await askDistance(px);
   if (mm !== null) draft.change(withScale(draft.plan, { known_distance: { points: [one, other], mm } }));
 }
 
+function showProblem(text) {
+  run(async () => {
+    throw new Error(text);
+  });
+}
+
 function undo() {
   if (!editor.removeLastPoint()) draft.undo();
-}
-
-// === Versions ===
-
-/** Does not begin while another dialog is open. */
-function alone(act) {
-  return async (...given) => {
-    if (isAsking) return;
-    isAsking = true;
-    await act(...given).finally(() => (isAsking = false));
-  };
-}
-
-/** Runs a request about the model; its answer is null if another model was chosen meanwhile. */
-async function runForModel(ask) {
-  const asked = model;
-  const answer = await run(() => ask(asked.name));
-  return asked === model ? answer : null;
-}
-
-async function loadVersions() {
-  const page = await runForModel((name) => requests.plans(name));
-  if (!page) return;
-  versions.show(page);
-  byId("help").open ||= !page.plans.length;
-  byId("fixed").hidden = page.can_store;
-  byId("store").hidden = !page.can_store;
-}
-
-async function loadMoreVersions() {
-  const page = await runForModel((name) => requests.plans(name, versions.nextBefore));
-  if (page) versions.show(page, versions.plans);
-}
-
-async function openVersion(version) {
-  const stored = await runForModel((name) => requests.plan(name, version));
-  if (stored) draft.open(stored.plan, version);
-}
-
-async function store() {
-  if (!areFieldsValid()) return;
-  const { plan } = draft;
-  const page = await runForModel((name) => requests.plans(name));
-  if (!page) return;
-  const [newest] = page.plans;
-  const lines = [translate("A stored version never changes. It decides only after somebody activates it.")];
-  if (newest) lines.push(translate("The newest version is {version}, by {name}: {reason}", { version: newest.version, name: newest.author || "–", reason: newest.reason }));
-  const answer = await askReason(translate("Store as a new version"), [...lines, simulationText(plan)]);
-  const stored = answer && (await runForModel((name) => requests.store(name, plan, answer.reason)));
-  if (!stored) return;
-  draft.markStored(plan, stored.version);
-  await loadVersions();
-}
-
-async function activate({ version, name }) {
-  const active = await runForModel((of) => requests.activePlans(of));
-  if (!active) return;
-  const { stations } = await requests.names().catch(() => ({ stations: [] }));
-  const lines = [
-    translate("Version {version} ({name}) decides about photographs that arrive from now on.", { version, name }),
-    ...active.map((plan) => translate("Now active for {station}: version {version}.", { station: stationText(plan.station), version: plan.version })),
-    simulationText(draft.version === version ? draft.plan : null),
-  ];
-  const answer = await askReason(translate("Activate version {version}", { version }), lines, { stations: stations.filter(Boolean) });
-  if (answer) await sendActive(version, answer.station, answer.reason);
-}
-
-async function deactivate(station) {
-  const text = station
-    ? translate("Photographs of this station are judged by the plan for all stations; without one, any defect makes a part defective.")
-    : translate("Stations without a plan of their own then have none: any defect makes a part defective.");
-  const answer = await askReason(translate("Deactivate the plan"), [translate("Active: {station}", { station: stationText(station) }), text]);
-  if (answer) await sendActive(null, station, answer.reason);
-}
-
-async function sendActive(version, station, reason) {
-  const { name } = model;
-  if (await run(() => requests.activate(name, version, station, reason))) await loadVersions();
-}
-
-/** What was simulated about a plan. */
-function simulationText(plan) {
-  const { simulation: result } = simulation;
-  const isSame = plan && result?.isComplete && result.plan === plan;
-  return isSame ? summaryText(result, false) : translate("This plan was not simulated on this page.");
 }
 
 /** Whether all fields are valid; else it shows which one is not. */
@@ -323,6 +181,13 @@ function areFieldsValid() {
 
 // === Start ===
 
+/** Runs a request about the model, `ask(name)`; its answer is null if it fails, or another model was chosen meanwhile. */
+async function runForModel(ask) {
+  const asked = model;
+  const answer = await run(() => ask(asked.name));
+  return asked === model ? answer : null;
+}
+
 async function chooseModel(name) {
   const chosen = models.find((one) => one.name === name) ?? models[0];
   model = chosen;
@@ -330,10 +195,10 @@ async function chooseModel(name) {
   history.replaceState(null, "", `plan?${new URLSearchParams({ [MODEL]: chosen.name })}`);
   byId("no-sizes").hidden = Boolean(chosen.manifest.size_errors);
   simulation.clear();
-  versions.show({ plans: [], next_before: null });
-  const [active] = (await Promise.all([runForModel((of) => requests.activePlans(of)), draft.restore(chosen.name), loadVersions()]))[0] ?? [];
+  versions.clear();
+  const [[active]] = await Promise.all([versions.load(), draft.restore(chosen.name)]);
   if (model !== chosen) return;
-  if (active && !draft.plan) await openVersion(active.version);
+  if (active && !draft.plan) await versions.open(active.version);
   await reference.load(chosen.name, draft.plan?.photograph);
 }
 
@@ -350,7 +215,7 @@ async function start() {
   await chooseModel(new URLSearchParams(location.search).get(MODEL));
 }
 
-const nudges = Object.entries(NUDGES).map(([key, shift]) => [key, Object.assign(() => nudge(...shift), { repeats: true })]);
+const nudges = Object.entries(NUDGES).map(([key, shift]) => [key, Object.assign(() => zones.moveSelected(...shift), { repeats: true })]);
 bindKeys(editor, {
   undo,
   redo: () => draft.redo(),
@@ -360,9 +225,9 @@ bindKeys(editor, {
     c: () => editor.choose("circle"),
     r: () => editor.choose("ring"),
     l: () => editor.choose("distance"),
-    d: copyZone,
-    Delete: deleteSelected,
-    Backspace: deleteSelected,
+    d: () => zones.copySelected(),
+    Delete: () => zones.deleteSelected(),
+    Backspace: () => zones.deleteSelected(),
   },
 }, "#stage");
 document.addEventListener("pointerdown", () => (isPressed = true), true);
@@ -379,9 +244,8 @@ byId("show-defects").addEventListener("change", () => {
 });
 byId("step-undo").addEventListener("click", undo);
 byId("step-redo").addEventListener("click", () => draft.redo());
-byId("delete").addEventListener("click", deleteSelected);
-byId("new-zone").addEventListener("click", newZone);
-byId("store").addEventListener("click", alone(store));
+byId("delete").addEventListener("click", () => zones.deleteSelected());
+byId("new-zone").addEventListener("click", () => zones.addRectangle());
 byId("forget-key").addEventListener("click", () => {
   credentials.forgetKey();
   start();

@@ -37,6 +37,13 @@ export class SimulationPanel {
     byId("outdated").hidden = !this.simulation || this.simulation.plan === plan;
   }
 
+  /** What was simulated about a plan; null = one that is not edited. */
+  textAbout(plan) {
+    const { simulation } = this;
+    const isSame = plan && simulation?.isComplete && simulation.plan === plan;
+    return isSame ? summaryText(simulation, false) : translate("This plan was not simulated on this page.");
+  }
+
   async #run() {
     if (!this.isReady()) return;
     const { elements } = byId("simulate");
@@ -113,12 +120,12 @@ export class SimulationPanel {
 }
 
 /** Why the plan decides so about a part, or why it cannot. */
-export function reasonText({ verdict, problem }) {
+function reasonText({ verdict, problem }) {
   return verdict ? decidingText(verdict) : problem;
 }
 
 /** How many verdicts the plan changes. */
-export function summaryText(simulation, isRunning) {
+function summaryText(simulation, isRunning) {
   const { judged, compared, changed, isComplete, station } = simulation;
   if (isRunning) return translate("Judged parts: {judged} of {all} …", { judged: formatNumber(judged), all: formatNumber(simulation.count) });
   if (!compared) return translate("No recorded part could be judged.");
