@@ -29,7 +29,8 @@ COLUMNS = [
     inspections.c[name]
     for name in (
         *("id", "inspected_at", "label", "score", "threshold", "station", "part_id"),
-        *("model", "version", "reviewed_label", "reviewer", "review_reason", "details"),
+        *("model", "version", "plan", "plan_version", "plan_finding", "model_label"),
+        *("reviewed_label", "reviewer", "review_reason", "details"),
     )
 ]
 OPTIONS = {
@@ -68,7 +69,7 @@ def _write(book: Any, content: ReportContent, engine: Engine) -> None:
         (),
         *model_rows(content),
     ]
-    _fill(book.add_worksheet(translate("Summary")), lines, bold, (24, 40, 14, 40, 70))
+    _fill(book.add_worksheet(translate("Summary")), lines, bold, (24, 40, 14, 40, 24, 70))
     sheet = book.add_worksheet(translate("Defect rate"))
     _fill(sheet, [rate_titles(content)], bold, (TIME_WIDTH, 12, 12, 12))
     share = book.add_format({"num_format": "0.00 %"})
@@ -113,7 +114,8 @@ def _inspection_titles(language: Language) -> list[str]:
     return [
         *(translate("Record"), translate("Time"), translate("Verdict"), translate("Score")),
         *(translate("Threshold"), translate("Station"), translate("Part"), translate("Model")),
-        *(translate("Version"), translate("Review"), translate("Reviewer"), translate("Reason")),
+        *(translate("Version"), translate("Inspection plan"), translate("Finding of the plan")),
+        *(translate("Label of the model"), translate("Review"), translate("Reviewer"), translate("Reason")),
         translate("Metadata"),
     ]
 
@@ -132,6 +134,9 @@ def _inspections(engine: Engine, content: ReportContent) -> Iterator[Sequence[An
                 row["score"] if judged else None,
                 row["threshold"] if judged else None,
                 *(row[name] for name in ("station", "part_id", "model", "version")),
+                None if row["plan"] is None else f"{row['plan']} {row['plan_version']}",
+                row["plan_finding"],
+                label_text(row["model_label"], language),
                 label_text(row["reviewed_label"], language),
                 row["reviewer"],
                 row["review_reason"],

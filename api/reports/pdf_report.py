@@ -75,7 +75,7 @@ def _write(document: FPDF, content: ReportContent) -> None:
     for line in error_lines(content):
         document.multi_cell(0, LINE_MM, line, align="L", new_x="LMARGIN", new_y="NEXT")
     _heading(document, translate("Models"))
-    _table(document, model_titles(content), model_rows(content), (3, 1.5, 2, 3, 6), none)
+    _table(document, model_titles(content), model_rows(content), (2.6, 1.5, 1.8, 2.6, 2.4, 4.8), none)
     _heading(document, translate("Defect rate"))
     _table(document, rate_titles(content), rate_rows(content), (4, 2, 2, 2), none)
     is_full = len(content.defects) == MAX_DEFECTS

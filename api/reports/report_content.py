@@ -49,13 +49,15 @@ class ReportRequest:
 
 @dataclass(frozen=True)
 class ModelUse:
-    """A model version with the number of its inspections; thresholds are those of the newest one."""
+    """A model version with the number of its inspections; thresholds and plan are those of the newest one."""
 
     model: str
     version: str
     manifest_sha256: str | None
     threshold: float
     review_threshold: float | None
+    plan: str | None
+    plan_version: int | None
     inspected: int
 
 
@@ -156,7 +158,7 @@ def _models(connection: Connection, filters: Filters, sums: Sequence[TimeSum]) -
     counts: Counter[tuple[str, str]] = Counter()
     for one in sums:
         counts[one.model, one.version] += one.count
-    names = ("model", "version", "manifest_sha256", "threshold", "review_threshold")
+    names = ("model", "version", "manifest_sha256", "threshold", "review_threshold", "plan", "plan_version")
     columns = [inspections.c.id, *(inspections.c[name] for name in names)]
     used = []
     for (model, version), count in counts.most_common():

@@ -84,11 +84,11 @@ def model_titles(content: ReportContent) -> list[str]:
     """Returns the titles of the columns of `model_rows`."""
     translate = content.request.language.translate
     titles = translate("Model"), translate("Version"), translate("Inspected"), translate("Thresholds")
-    return [*titles, "SHA-256"]
+    return [*titles, translate("Inspection plan"), "SHA-256"]
 
 
 def model_rows(content: ReportContent) -> Iterator[tuple[str, ...]]:
-    """Yields name, version, number of inspections, thresholds, and SHA-256 of the manifest with signer."""
+    """Yields name, version, number of inspections, thresholds, plan, SHA-256 of the manifest with signer."""
     language = content.request.language
     for used in content.models:
         threshold = language.decimals(used.threshold, 3)
@@ -103,7 +103,8 @@ def model_rows(content: ReportContent) -> Iterator[tuple[str, ...]]:
         sha256 = used.manifest_sha256 or "–"
         if (signer := content.signers.get(used.manifest_sha256)) is not None:
             sha256 += f", {language.translate('signed with the key {key}', key=signer)}"
-        yield used.model, used.version, language.count(used.inspected), limits, sha256
+        plan = "–" if used.plan is None else f"{used.plan} {used.plan_version}"
+        yield used.model, used.version, language.count(used.inspected), limits, plan, sha256
 
 
 def rate_titles(content: ReportContent) -> list[str]:

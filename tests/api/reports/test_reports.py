@@ -144,15 +144,16 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_texts_of_others_stay_in_their_cells(engine, text):
-    names = dict.fromkeys(("label", "station", "part_id", "model", "version"), text)
-    stock(engine, [make_row(1, inspected_at=NOON, **names)])
+    names = ("label", "station", "part_id", "model", "version", "plan", "plan_finding", "model_label")
+    stock(engine, [make_row(1, inspected_at=NOON, plan_version=3, **dict.fromkeys(names, text))])
     content = read(engine, "day")
+    assert next(model_rows(content))[4] == f"{text} 3"
     assert write_pdf(content, NOON).startswith(b"%PDF-")
     texts, sheets = excel_texts(write_excel(content, engine))
     assert text not in TEXTS["long"] or max(texts[2], key=len).endswith("W…")
     cells = [node for node in ElementTree.fromstring(sheets[2]).iter() if node.tag.endswith("}c")]
     columns = [node.get("r") for node in cells if node.get("r").endswith("2")]
-    assert columns == [f"{column}2" for column in "ABCDEFGHIM"] and b"<f>" not in sheets[2]
+    assert columns == [f"{column}2" for column in "ABCDEFGHIJKLP"] and b"<f>" not in sheets[2]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
