@@ -127,8 +127,8 @@ def test_controls_are_hidden_unless_the_role_allows_them(visit, service):
     [
         ("operator", "Inspect Line Parts"),
         ("reviewer", "Inspect Line Review Parts Data sets"),
-        ("quality", "Inspect Line Review Parts Trends Data sets Train Models Changes"),
-        ("engineer", "Inspect Line Review Parts Trends Data sets Train Models Settings Changes API"),
+        ("quality", "Inspect Line Review Parts Trends Plan Data sets Train Models Changes"),
+        ("engineer", "Inspect Line Review Parts Trends Plan Data sets Train Models Settings Changes API"),
     ],
 )
 def test_a_role_has_links_to_the_pages_that_it_uses(visit, service, role, linked):

@@ -11,7 +11,7 @@ const PAN_KEYS = { ArrowLeft: [80, 0], ArrowRight: [-80, 0], ArrowUp: [0, 80], A
 export function bindKeys(editor, actions, buttons) {
   const shortcuts = { ...editorKeys(editor, actions), ...actions.keys };
   // After a click of the mouse, Enter is the shortcut, not another click on the same button.
-  document.addEventListener("click", ({ detail, target }) => detail && target.closest("button")?.blur());
+  document.addEventListener("click", ({ detail, target }) => detail && target.closest("button, summary")?.blur());
   document.addEventListener("keydown", (event) => {
     if (document.querySelector(":is(dialog[open], :popover-open)")) return;
     if (isTextInput(event)) return;
