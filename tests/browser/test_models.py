@@ -117,6 +117,7 @@ def test_a_candidate_is_promoted_and_rolled_back(visit, address, shelf):
     expect(page.locator("article")).to_have_count(2)
     expect(page.locator("h3")).to_have_text(["Version 1 answers", "Version 2 candidate"])
     expect(page.locator("article").nth(1)).to_contain_text("Compared with the version that answers")
+    expect(page.locator("article").first).not_to_contain_text("Inspection plan")
     page.get_by_role("button", name="Promote 2").click()
     expect(page.locator("#confirm-text")).to_contain_text(
         "Version 2 answers from now on instead of version 1"

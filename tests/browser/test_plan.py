@@ -281,6 +281,7 @@ def test_a_plan_is_stored_activated_and_drawn(visit, address):
     page.locator("#reason-yes").click()
     expect(page.locator("#versions .active")).to_contain_text("Active: press1")
     check_accessibility(page)
+    expect(user.open("models").locator("article")).to_contain_text("parts 1: press1")
 
     answer = inspect(address, 202, "P4")
     assert (answer["decision"]["label"], answer["plan"]["version"]) == ("review", 1)

@@ -44,6 +44,10 @@ export function versionCard(model, comparison, { setThresholds, withdraw, openRe
   return createElement("article", "", title, ...(note ? [note] : []), columns);
 }
 
+function planText({ name, version, station }) {
+  return `${name} ${version}: ${station || translate("the stations without a plan of their own")}`;
+}
+
 function reportLink(model, openReport) {
   const link = createElement("a", "", translate("Report of the evaluation"));
   Object.assign(link, { href: ModelRequests.reportPath(model), target: "_blank", rel: "noopener", hreflang: "en" });
@@ -51,13 +55,14 @@ function reportLink(model, openReport) {
   return createElement("p", "", link);
 }
 
-function facts({ sha256, manifest, thresholds, signed_by: signedBy }) {
+function facts({ sha256, manifest, thresholds, plans, signed_by: signedBy }) {
   const { classes, thresholds: own, metrics = {}, metrics_split: split, encoder, parent, segdec_version: made } = manifest;
   const measured = (name) => (metrics[name] === undefined ? [] : [[NAMES[name], number(metrics[name])]]);
   return [
     [translate("Classes"), classes.join(", ")],
     [translate("Thresholds"), limitsText(thresholds)],
     ...(thresholds.of_model ? [] : [[translate("Of the model"), translate("{limits}; not in use", { limits: limitsText(own) })]]),
+    ...(plans.length ? [[translate("Inspection plan"), plans.map(planText).join("; ")]] : []),
     [translate("Rating"), manifest.rating ? levelText(manifest.rating.level) : translate("unknown")],
     ...(split ? [[translate("Measured on"), SPLITS[split] ?? split]] : []),
     ...Object.keys(NAMES).flatMap(measured),
