@@ -24,7 +24,7 @@ export function askReason(title, lines, { stations = null } = {}) {
   };
   elements.station.oninput = warn;
   warn();
-  return askIn(dialog, elements.reason, () => ({ reason: elements.reason.value.trim(), station: elements.station.value.trim() }));
+  return openDialog(dialog, elements.reason, () => ({ reason: elements.reason.value.trim(), station: elements.station.value.trim() }));
 }
 
 /** Asks for the distance of two points that are `px` apart; resolves to mm, or null. */
@@ -33,11 +33,11 @@ export function askDistance(px) {
   const { mm } = dialog.querySelector("form").elements;
   mm.value = "";
   setText(byId("distance-px"), translate("The points are {px} px apart.", { px: formatNumber(px, { maximumFractionDigits: 1 }) }));
-  return askIn(dialog, mm, () => mm.valueAsNumber);
+  return openDialog(dialog, mm, () => mm.valueAsNumber);
 }
 
 /** Opens a dialog with the focus in `field`; resolves to `answer()`, or null if the user cancels. */
-function askIn(dialog, field, answer) {
+function openDialog(dialog, field, answer) {
   dialog.querySelector(".cancel").onclick = () => dialog.close("");
   dialog.returnValue = "";
   dialog.showModal();
