@@ -42,7 +42,7 @@ class PlanVersion(BaseModel):
 
     @field_serializer("plan")
     def _dump_plan(self, plan: Plan) -> dict[str, object]:
-        return plan.model_dump(mode="json", exclude_unset=True)  # some defaults are not valid everywhere
+        return plan.to_dict()
 
 
 @dataclass(frozen=True)

@@ -71,9 +71,7 @@ def _read_detail(folder: PlanFolder, model: ServedModel, number: int) -> PlanDet
     stored = _read_version(folder, number)
     plan = stored.version.plan
     return PlanDetail(
-        **dict(_summarise(stored, model)),
-        plan=plan.model_dump(mode="json", exclude_unset=True),
-        sentences=plan_text(plan).splitlines(),
+        **dict(_summarise(stored, model)), plan=plan.to_dict(), sentences=plan_text(plan).splitlines()
     )
 
 

@@ -11,8 +11,6 @@ from segdec.plan.inspection_plan import Plan
 from segdec.schemas import AnswerPart, PlanSummary
 
 Reason = Annotated[str, Field(max_length=500, pattern=r"\S", description="why; not empty")]
-
-
 SentNumber = Annotated[PlanNumber, Field(strict=True)]
 
 

@@ -25,10 +25,10 @@ from segdec.schemas import PlanSimulation, SimulatedPart
 
 MAX_INSPECTED = 20
 """Photographs that the model inspects again in one request; one takes a fraction of a second."""
-GIVEN = ("inspected_at", "station", "part_id", "version", "label", "reviewed_label")
-"""Columns that an answer repeats."""
+ANSWERED_COLUMNS = ("inspected_at", "station", "part_id", "version", "label", "reviewed_label")
+"""Columns that are fields of a `SimulatedPart`."""
 COLUMN_NAMES = (
-    *("id", *GIVEN, "picture", "model_label"),
+    *("id", *ANSWERED_COLUMNS, "picture", "model_label"),
     *("manifest_sha256", "threshold", "review_threshold"),
 )
 PHOTOGRAPH_STATUSES = frozenset({404, 413, 422})
@@ -71,7 +71,8 @@ class Simulation:
                 break
             if self._is_certainly_good(row):
                 self._counts["good"] += 1
-                self._reviewed.update(filter(None, [row["reviewed_label"]]))
+                if row["reviewed_label"] is not None:
+                    self._reviewed[row["reviewed_label"]] += 1
             elif row["label"] == NOT_INSPECTED:
                 self._counts["not_inspected"] += 1
             else:
@@ -103,27 +104,27 @@ class Simulation:
                 raise
             self._counts["deleted"] += 1
             return
-        given = {name: row[name] for name in GIVEN}
+        facts = {name: row[name] for name in ANSWERED_COLUMNS}
         decided = await self._judge(EncodedPhotograph(picture, f"record {row['id']}"))
-        self._parts.append(SimulatedPart(record_id=row["id"], **given, **decided))
+        self._parts.append(SimulatedPart(record_id=row["id"], **facts, **decided))
 
     async def _judge(self, photograph: EncodedPhotograph) -> dict[str, Any]:
         """Returns the fields of a `SimulatedPart` with the verdict of the plan, or why there is none."""
         try:
             result = await self.inspector.inspect(self.model, photograph, as_served=True)
             if result.prediction is None:
-                return self._undecided(result.unlike or "")
+                return self._without_verdict(result.unlike or "")
             unlike = result.unlike is not None
             judgement = await asyncio.to_thread(self.judge.judge, result.prediction, unlike=unlike)
         except (ImageError, RequestError) as error:
             if isinstance(error, RequestError) and error.status not in PHOTOGRAPH_STATUSES:
                 raise
-            return self._undecided(str(error))
+            return self._without_verdict(str(error))
         verdict = make_verdict(judgement, self.judge.plan)
         return {"new_label": judgement.label, "problem": "", "verdict": verdict}
 
     @staticmethod
-    def _undecided(problem: str) -> dict[str, Any]:
+    def _without_verdict(problem: str) -> dict[str, Any]:
         return {"new_label": NOT_INSPECTED, "problem": problem, "verdict": None}
 
 

@@ -238,7 +238,7 @@ def store_plan(model: str, plan: Plan, reason: str) -> Call[PlanSummary]:
         ServiceError: If the plan does not fit the model, or the service does not answer.
         ConfigError: If `model` is not a model name.
     """
-    content = {"plan": _plan_json(plan), "reason": reason}
+    content = {"plan": plan.to_dict(), "reason": reason}
     path = f"/v1/models/{_segment(model)}/plans"
     return Call("POST", path, response_reader(PlanSummary), headers=JSON_BODY, content=_json(content))
 
@@ -271,7 +271,7 @@ def simulate_plan(
     path = f"/v1/models/{_segment(model)}/plans/simulation"
     parameters = {} if station is None else {"station": _name("station", station)}
     parameters |= {} if before is None else {"before": str(before)}
-    sent = {"version": plan} if isinstance(plan, int) else {"plan": _plan_json(plan)}
+    sent = {"version": plan} if isinstance(plan, int) else {"plan": plan.to_dict()}
     return Call(
         "POST",
         path,
@@ -281,11 +281,6 @@ def simulate_plan(
         content=_json(sent),
         timeout_s=RELOAD_TIMEOUT_S,
     )
-
-
-def _plan_json(plan: Plan) -> dict[str, object]:
-    """Returns what the plan's file says: some defaults are not valid everywhere."""
-    return plan.model_dump(mode="json", exclude_unset=True)
 
 
 def _model_path(model: str | None, version: str | None) -> str:

@@ -129,6 +129,10 @@ class Plan(Config):
             raise ConfigError(f"The zone '{name}' contains no pixel. Expected a larger one.")
         return mask
 
+    def to_dict(self) -> dict[str, object]:
+        """Returns the given fields as JSON values, since some defaults are not valid everywhere."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
     @property
     def sha256(self) -> str:
         """Identifies the content: plans with equal zones and rules have the same."""

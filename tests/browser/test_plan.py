@@ -80,6 +80,12 @@ class PlanPage:
         self.drag(start, end)
         expect(self.page.locator(".zone")).to_have_count(count + 1)
 
+    def draw_with_limit(self, px):
+        """Draws a zone around the defect, with a rule that rejects longer ones."""
+        self.draw("x", (5, 4), (30, 30))
+        self.page.locator("#zone-new-rule").click()
+        self.type("zone-rule-0-limit", px)
+
     def click(self, *points):
         for point in points:
             self.page.mouse.click(*self.point(*point))
@@ -236,9 +242,7 @@ def test_rules_are_sentences(opened):
 
 def test_a_plan_is_simulated_before_it_is_stored(opened):
     page = opened.page
-    opened.draw("x", (5, 4), (30, 30))
-    page.locator("#zone-new-rule").click()
-    opened.type("zone-rule-0-limit", "20")
+    opened.draw_with_limit("20")
     page.locator("#simulate-button").click()
     expect(page.locator("#simulation-summary")).to_contain_text("changes: 2 of 3, 67%")
     expect(page.locator("#simulated-parts li")).to_have_count(2)
@@ -262,9 +266,7 @@ def test_a_plan_is_stored_activated_and_drawn(visit, address):
     user = visit(address)
     opened = PlanPage(user.open("plan"))
     page = opened.page
-    opened.draw("x", (5, 4), (30, 30))
-    page.locator("#zone-new-rule").click()
-    opened.type("zone-rule-0-limit", "20")
+    opened.draw_with_limit("20")
     page.locator("#store").click()
     expect(page.locator("#reason-lines")).to_contain_text("not simulated")
     page.keyboard.type("drawing 4711")

@@ -4,6 +4,7 @@ import { byId } from "../shared/dom.js";
 import { translate } from "../shared/language.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { planDrawing } from "../shared/deciding_plan.js";
+import { NO_PLAN } from "../shared/plan_zones.js";
 import { readGrey, writeGrey } from "../shared/png.js";
 import { findRegions, paintMask } from "../shared/regions.js";
 import { Credentials } from "../shared/credentials.js";
@@ -22,7 +23,6 @@ import { Sliders } from "./sliders.js";
 import { Viewer } from "../shared/viewer/viewer.js";
 
 const MAX_CONCURRENT_REQUESTS = 2;
-const NO_PLAN = { zones: [], defects: [] };
 
 const main = document.querySelector("main");
 

@@ -6,6 +6,7 @@ import { translate } from "../shared/language.js";
 import { askForCredentials } from "../shared/credentials_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
 import { planDrawing } from "../shared/deciding_plan.js";
+import { NO_PLAN } from "../shared/plan_zones.js";
 import { changeText } from "../shared/change_text.js";
 import { timeText } from "../shared/plant_time.js";
 import { partName, servingLabel, verdictKind, verdictText, warningText } from "../shared/record_text.js";
@@ -18,7 +19,6 @@ import { deletionText, explanationText, factsOf, messageText, reviewText, scoreS
 
 const MAX_INSPECTIONS = 50;
 const NO_MASK = { regions: [], runs: [] };
-const NO_PLAN = { zones: [], defects: [] };
 const ANY_CLASS = 1 / 255; // lowest value of a defect in a mask
 
 const requests = new RecordRequests(new Credentials(askForCredentials));

@@ -52,6 +52,11 @@ export function tickField(id, text, value, onChange) {
   return createElement("label", "tick", input, text);
 }
 
+/** A field below its label. */
+export function labelled(text, field) {
+  return createElement("label", "field", text, field);
+}
+
 /** A button; `id` as of fields. */
 export function button(id, text, onClick, className = "") {
   const made = createElement("button", className, text);

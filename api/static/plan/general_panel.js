@@ -2,9 +2,9 @@
 
 import { byId, createElement } from "../shared/dom.js";
 import { formatNumber, translate } from "../shared/language.js";
-import { button, choiceField, numberField, replaceForm, textField } from "./fields.js";
+import { button, choiceField, labelled, numberField, replaceForm, textField } from "./fields.js";
 import { mmPerPx, withScale } from "./plan_changes.js";
-import { consequences, newRule, ruleItems } from "./rule_fields.js";
+import { consequences, fixedRuleItem, newRule, ruleItems } from "./rule_fields.js";
 
 /**
  * Shows name and scale of a plan; calls `onChange(change)` with a function from the present plan to another, and
@@ -12,8 +12,7 @@ import { consequences, newRule, ruleItems } from "./rule_fields.js";
  */
 export function showGeneral(plan, { onChange, onMeasure }) {
   const name = textField("plan-name", translate("Name of the plan"), plan.name, (text) => onChange((present) => ({ ...present, name: text })));
-  const label = createElement("label", "field", translate("Name"), name);
-  replaceForm(byId("general"), label, ...scaleFields(plan, onChange, onMeasure));
+  replaceForm(byId("general"), labelled(translate("Name"), name), ...scaleFields(plan, onChange, onMeasure));
 }
 
 /** Shows the rules of the whole part, for a model; `onChange` as of `showGeneral`. */
@@ -24,11 +23,10 @@ export function showWholePart(plan, model, onChange) {
   const { outside_zones: outside = "review", unexplained = "reject" } = plan.otherwise ?? {};
   const rows = [
     ["outside_zones", translate("A defect in no zone"), consequences(), outside],
-    ["unexplained", translate("Defective by its score, but without a defect in the mask"), consequences(true).filter(([then]) => then !== "note"), unexplained],
+    ["unexplained", translate("Defective by its score, but without a defect in the mask"), consequences("accept", "note"), unexplained],
   ];
   const items = rows.map(([field, text, options, value]) => {
-    const choice = choiceField(`plan-${field}`, text, options, value, (then) => otherwise(field, then));
-    return createElement("li", "rule", createElement("span", "", text), createElement("span", "", "→"), choice);
+    return fixedRuleItem(text, choiceField(`plan-${field}`, text, options, value, (then) => otherwise(field, then)));
   });
   const add = button("part-new-rule", translate("New rule"), () => setRules((present) => [...present, newRule(plan, true)]));
   const ruleList = ruleItems("part", rules, { plan, model, isForPart: true, onChange: setRules });
@@ -46,7 +44,7 @@ function scaleFields(plan, onChange, onMeasure) {
   const text = scale ? translate("{size}, {sides} mm", { size, sides }) : translate("{size}, without a scale: limits are in px", { size });
   const origin = known ? ` ${translate("Measured: {mm} mm between two points.", { mm: formatNumber(known.mm) })}` : "";
   return [
-    createElement("div", "scale", createElement("label", "field", translate("mm per px"), number), button("measure", translate("Measure a known distance"), onMeasure)),
+    createElement("div", "scale", labelled(translate("mm per px"), number), button("measure", translate("Measure a known distance"), onMeasure)),
     createElement("p", "hint", `${text}.${origin}`),
   ];
 }

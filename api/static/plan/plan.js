@@ -11,8 +11,8 @@ import { measuredDefects } from "../shared/plan_zones.js";
 import { showGeneral, showWholePart } from "./general_panel.js";
 import { withScale } from "./plan_changes.js";
 import { PlanDraft } from "./plan_draft.js";
-import { askDistance } from "./reason_dialog.js";
-import { Reference } from "./reference.js";
+import { askDistance } from "./dialogs.js";
+import { isSameSize, Reference } from "./reference.js";
 import { PlanRequests } from "./requests.js";
 import { SimulationPanel } from "./simulation_panel.js";
 import { VersionPanel } from "./version_panel.js";
@@ -116,10 +116,6 @@ function showPhotograph(shown) {
   editor.canvas.setPhotograph(fitting.bitmap, shownSize, fitting.area);
   byId("new-size").onclick = () => draft.change({ ...draft.plan, photograph: sizeOf(shown.bitmap) }); // the scale may differ
   showDefects(simulation.simulation);
-}
-
-function isSameSize(one, other) {
-  return one.width === other.width && one.height === other.height;
 }
 
 function sizeOf({ width, height }) {

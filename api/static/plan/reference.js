@@ -21,7 +21,7 @@ export class Reference {
     byId("reference").replaceChildren(...options);
     byId("reference").disabled = !options.length;
     this.read = null;
-    const isFitting = ({ answer: { image } }) => !size || (image.width === size.width && image.height === size.height);
+    const isFitting = ({ answer: { image } }) => !size || isSameSize(image, size);
     const part = this.parts.find(isFitting) ?? this.parts[0];
     await (part ? this.choose(part) : this.show());
   }
@@ -57,6 +57,11 @@ export class Reference {
     const part = this.parts[byId("reference").selectedIndex + step];
     if (part) this.choose(part);
   }
+}
+
+/** Whether two photographs {width, height} have the same size. */
+export function isSameSize(one, other) {
+  return one.width === other.width && one.height === other.height;
 }
 
 async function readFile(file) {

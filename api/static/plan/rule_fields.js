@@ -2,6 +2,7 @@
 
 import { createElement } from "../shared/dom.js";
 import { formatNumber, translate } from "../shared/language.js";
+import { CONSEQUENCES } from "../shared/plan_text.js";
 import { convertQuantity, hasScale, mmPerPx, quantityText, splitQuantity } from "./plan_changes.js";
 import { button, choiceField, numberField } from "./fields.js";
 
@@ -20,17 +21,10 @@ const CONDITIONS = {
   closer_than: { text: translate("closer to another than"), units: LENGTHS, isTotal: true, counts: true },
 };
 const DEFAULT_NUMBERS = { mm: 1, "mm²": 1, px: 10, "px²": 100, "%": 1 };
-const CONSEQUENCES = [
-  ["accept", translate("accept")],
-  ["note", translate("accept and note")],
-  ["review", translate("for review")],
-  ["reject", translate("reject")],
-  ["stop", translate("reject and stop the line")],
-];
 
-/** The choices of what follows; without accepting for `isStrict`. */
-export function consequences(isStrict = false) {
-  return isStrict ? CONSEQUENCES.filter(([value]) => value !== "accept") : CONSEQUENCES;
+/** The choices of what follows, without some. */
+export function consequences(...without) {
+  return Object.entries(CONSEQUENCES).filter(([name]) => !without.includes(name));
 }
 
 /** A new rule; `isForPart`: for the whole part. */
@@ -62,7 +56,7 @@ function ruleItem(id, rule, { plan, model, isForPart, onRule }) {
     ...limitFields(id, rule, condition, plan, isForPart, onRule),
     ...(counts ? countedFields(id, rule, plan, onRule) : []),
     createElement("span", "", "→"),
-    choiceField(`${id}-then`, translate("Consequence"), consequences(Boolean(condition)), rule.then, (then) => onRule((present) => ({ ...present, then }))),
+    choiceField(`${id}-then`, translate("Consequence"), consequences(...(condition ? ["accept"] : [])), rule.then, (then) => onRule((present) => ({ ...present, then }))),
     button(`${id}-delete`, "×", ({ detail }) => detail < 2 && onRule(() => []), "delete"), // not a double click
   ];
   parts.at(-1).setAttribute("aria-label", translate("Delete the rule"));
@@ -126,6 +120,22 @@ function quantityFields(id, name, label, text, units, plan, onQuantity) {
     numberField(`${id}-${name}`, label, number, toNumber, { min: 0.000001 }),
     choiceField(`${id}-${name}-unit`, translate("Unit"), possible, unit, toUnit),
   ];
+}
+
+/** A rule without a choice of its beginning. */
+export function fixedRuleItem(text, consequence) {
+  return createElement("li", "rule", createElement("span", "", text), createElement("span", "", "→"), consequence);
+}
+
+/**
+ * Which defects rules allow: those with a limit for each, by class, null = any; `isComplete`: a rule names any defect, so
+ * that there are no others; `namesAny`: a rule names some.
+ */
+export function allowedDefects(rules) {
+  const forEach = rules.filter((rule) => !rule.min_score && !CONDITIONS[conditionOf(rule)].isTotal);
+  const limited = forEach.filter((rule) => conditionOf(rule));
+  const classes = (some) => [...new Set(some.map(({ defect }) => defect ?? null))];
+  return { allowed: classes(limited), isComplete: classes(forEach).includes(null), namesAny: forEach.length > 0 };
 }
 
 function conditionOf(rule) {

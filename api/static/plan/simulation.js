@@ -1,12 +1,13 @@
 // How a plan would have judged the last recorded parts.
 
 import { translate } from "../shared/language.js";
+import { verdictKind } from "../shared/record_text.js";
 import { ServiceError } from "../shared/service.js";
 
 const MAX_PARTS = 1000; // of a request
 const Z = 1.96; // of a two-sided interval of 95 %
-const [GOOD, REVIEW, NOT_INSPECTED] = ["good", "review", "not_inspected"];
-export const VERDICTS = ["good", "review", "defect", NOT_INSPECTED];
+/** Kinds of verdicts, as of `verdictKind`. */
+export const VERDICTS = ["good", "review", "defect", "uninspected"];
 
 export class Simulation {
   /** Judges up to `count` parts by `plan`; of a station, if it is not empty. */
@@ -53,16 +54,16 @@ export class Simulation {
   table() {
     const counts = Object.fromEntries(VERDICTS.map((before) => [before, Object.fromEntries(VERDICTS.map((now) => [now, 0]))]));
     counts.good.good = this.good;
-    for (const { label, new_label: now } of this.parts) counts[verdictOf(label)][verdictOf(now)]++;
+    for (const { label, new_label: now } of this.parts) counts[verdictKind(label)][verdictKind(now)]++;
     return counts;
   }
 
   /** Of the parts that a reviewer called `reviewed`: {total, count}, how many are `now`. */
   reviewedAs(reviewed, now) {
-    const parts = this.parts.filter(({ reviewed_label: label }) => label && verdictOf(label) === reviewed);
-    const good = Object.entries(this.goodReviewed).reduce((sum, [label, number]) => sum + (verdictOf(label) === reviewed ? number : 0), 0);
-    const count = parts.filter((part) => verdictOf(part.new_label) === now).length;
-    return { total: parts.length + good, count: count + (now === GOOD ? good : 0) };
+    const parts = this.parts.filter(({ reviewed_label: label }) => label && verdictKind(label) === reviewed);
+    const good = Object.entries(this.goodReviewed).reduce((sum, [label, number]) => sum + (verdictKind(label) === reviewed ? number : 0), 0);
+    const count = parts.filter((part) => verdictKind(part.new_label) === now).length;
+    return { total: parts.length + good, count: count + (now === "good" ? good : 0) };
   }
 
   /** Number of parts that stop the line by the plan. */
@@ -74,11 +75,6 @@ export class Simulation {
   get ofOtherVersions() {
     return this.parts.filter(({ version }) => version !== this.version).length;
   }
-}
-
-/** A label as one of VERDICTS. */
-export function verdictOf(label) {
-  return [GOOD, REVIEW, NOT_INSPECTED].includes(label) ? label : label === "unsure" ? REVIEW : "defect";
 }
 
 /** The interval of a share (Wilson 1927), 95 %: {low, high}. */

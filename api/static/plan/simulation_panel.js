@@ -5,13 +5,14 @@ import { ContactSheet } from "../shared/contact_sheet.js";
 import { byId, createElement, setText } from "../shared/dom.js";
 import { formatNumber, translate, translateCount } from "../shared/language.js";
 import { decidingText } from "../shared/plan_text.js";
-import { partName, verdictText } from "../shared/record_text.js";
+import { partName, verdictKind, verdictText } from "../shared/record_text.js";
 import { verdictBadge } from "../shared/verdict_badge.js";
-import { shareInterval, Simulation, verdictOf, VERDICTS } from "./simulation.js";
+import { button, replaceForm } from "./fields.js";
+import { shareInterval, Simulation, VERDICTS } from "./simulation.js";
 
 const MAX_SHOWN = 60;
 const PERCENT = { style: "percent", maximumSignificantDigits: 2 };
-const NAMES = { good: translate("Good"), review: translate("Review"), defect: translate("Defect"), not_inspected: translate("Not inspected") };
+const NAMES = { good: translate("Good"), review: translate("Review"), defect: translate("Defect"), uninspected: translate("Not inspected") };
 
 export class SimulationPanel {
   /** `current()` returns {model, plan}, `isReady()` whether it is valid; calls `onResult(simulation)` after each page, and `onShow(part)` for a chosen part. */
@@ -70,26 +71,24 @@ export class SimulationPanel {
     byId("outdated").hidden = simulation.plan === this.current().plan;
     setText(byId("simulation-summary"), summaryText(simulation, Boolean(running)));
     setText(byId("simulation-details"), detailsText(simulation));
-    byId("simulation-table").replaceChildren(...this.#tableRows(simulation));
+    replaceForm(byId("simulation-table"), ...this.#tableRows(simulation));
     this.#showParts(simulation);
   }
 
   #tableRows(simulation) {
     const counts = simulation.table();
-    const used = VERDICTS.filter((one) => one !== "not_inspected" || VERDICTS.some((other) => counts[one][other] || counts[other][one]));
+    const used = VERDICTS.filter((one) => one !== "uninspected" || VERDICTS.some((other) => counts[one][other] || counts[other][one]));
     const cell = (before, now) => {
       const count = counts[before][now];
       if (before === now || !count) return createElement("td", "", formatNumber(count));
       const chosen = this.shown?.before === before && this.shown.now === now;
-      const button = createElement("button", "", formatNumber(count));
-      button.type = "button";
-      button.setAttribute("aria-pressed", chosen);
-      button.setAttribute("aria-label", translate("Parts from {before} to {now}: {number}", { before: NAMES[before], now: NAMES[now], number: formatNumber(count) }));
-      button.addEventListener("click", () => {
+      const filter = button(`parts-${before}-${now}`, formatNumber(count), () => {
         this.shown = chosen ? null : { before, now };
         this.#show();
       });
-      return createElement("td", "", button);
+      filter.setAttribute("aria-pressed", chosen);
+      filter.setAttribute("aria-label", translate("Parts from {before} to {now}: {number}", { before: NAMES[before], now: NAMES[now], number: formatNumber(count) }));
+      return createElement("td", "", filter);
     };
     const header = (text) => Object.assign(createElement("th", "", text), { scope: "col" });
     const head = createElement("tr", "", header(translate("Before ↓, by the plan →")), ...used.map((now) => header(NAMES[now])));
@@ -98,7 +97,7 @@ export class SimulationPanel {
 
   #showParts(simulation) {
     const { shown } = this;
-    const matches = ({ label, new_label: now }) => !shown || (verdictOf(label) === shown.before && verdictOf(now) === shown.now);
+    const matches = ({ label, new_label: now }) => !shown || (verdictKind(label) === shown.before && verdictKind(now) === shown.now);
     const parts = simulation.changed.filter(matches);
     if (this.listed === parts.map(({ record_id: id }) => id).join()) return; // keeps the loaded photographs
     this.listed = parts.map(({ record_id: id }) => id).join();
@@ -110,9 +109,7 @@ export class SimulationPanel {
 
   #addPart(part) {
     const { label, new_label: now, reviewed_label: reviewed } = part;
-    const show = createElement("button", "", translate("Show on the photograph"));
-    show.type = "button";
-    show.addEventListener("click", () => this.onShow(part));
+    const show = button(`show-${part.record_id}`, translate("Show on the photograph"), () => this.onShow(part));
     const verdicts = createElement("span", "verdict", verdictBadge(label), " → ", verdictBadge(now));
     const review = reviewed ? [createElement("span", "verdict", translate("Review: {verdict}", { verdict: verdictText(reviewed) }))] : [];
     this.sheet.add(part, verdicts, ...review, createElement("span", "verdict", reasonText(part)), show);

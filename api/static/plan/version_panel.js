@@ -4,7 +4,7 @@ import { byId, createElement } from "../shared/dom.js";
 import { translate } from "../shared/language.js";
 import { timeText } from "../shared/plant_time.js";
 import { button } from "./fields.js";
-import { askReason } from "./reason_dialog.js";
+import { askReason } from "./dialogs.js";
 
 export class VersionPanel {
   /**

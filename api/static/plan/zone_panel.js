@@ -3,8 +3,8 @@
 import { byId, createElement } from "../shared/dom.js";
 import { translate } from "../shared/language.js";
 import { boundsOf } from "../shared/plan_zones.js";
-import { button, choiceField, numberField, replaceForm, textField, tickField } from "./fields.js";
-import { consequences, newRule, ruleItems } from "./rule_fields.js";
+import { button, choiceField, labelled, numberField, replaceForm, textField, tickField } from "./fields.js";
+import { allowedDefects, consequences, fixedRuleItem, newRule, ruleItems } from "./rule_fields.js";
 import { shapeOf } from "./zone_shapes.js";
 
 export class ZonePanel {
@@ -56,8 +56,8 @@ export class ZonePanel {
     const items = ruleItems("zone", rules, { plan, model, onChange: setRules });
     const otherwise = choiceField("zone-otherwise", translate("Other defects"), consequences(), zone.otherwise ?? "reject", (then) => change((present) => ({ ...present, otherwise: then })));
     const { allowed, isComplete, namesAny } = allowedDefects(rules);
-    const within = allowed.map((name) => sentenceItem(translate("{defect} within all limits", { defect: name ?? translate("any defect") }), translate("accept")));
-    const rest = sentenceItem(namesAny ? translate("Any other defect") : translate("Any defect"), otherwise);
+    const within = allowed.map((name) => fixedRuleItem(translate("{defect} within all limits", { defect: name ?? translate("any defect") }), translate("accept")));
+    const rest = fixedRuleItem(namesAny ? translate("Any other defect") : translate("Any defect"), otherwise);
     return [
       createElement("ol", "rules", ...items, ...within, ...(isComplete ? [] : [rest])),
       button("zone-new-rule", translate("New rule"), () => setRules((present) => [...present, newRule(plan, false)])),
@@ -98,8 +98,6 @@ function placeFields(plan, zone, change) {
   return folded("zone-place", title, false, createElement("div", "places", ...fields));
 }
 
-const SIZES = ["longer_than", "wider_than", "larger_than"];
-const TOTALS = ["more_than", "total_larger_than", "closer_than"];
 const NUMBER_NAMES = {
   x: translate("x"),
   y: translate("y"),
@@ -139,29 +137,9 @@ function isInside(zone, { width, height }) {
   return left >= 0 && top >= 0 && right <= width && bottom <= height && right > left && bottom > top;
 }
 
-/** A sentence without a choice of its beginning. */
-function sentenceItem(text, consequence) {
-  return createElement("li", "rule", createElement("span", "", text), createElement("span", "", "→"), consequence);
-}
-
-/**
- * Which defects rules allow: those with a limit for each, by class, null = any; `isComplete`: a rule names any defect, so
- * that there are no others; `namesAny`: a rule names some.
- */
-function allowedDefects(rules) {
-  const forEach = rules.filter((rule) => !rule.min_score && TOTALS.every((limit) => rule[limit] === undefined));
-  const limited = forEach.filter((rule) => SIZES.some((limit) => rule[limit] !== undefined));
-  const classes = (some) => [...new Set(some.map(({ defect }) => defect ?? null))];
-  return { allowed: classes(limited), isComplete: classes(forEach).includes(null), namesAny: forEach.length > 0 };
-}
-
 function withIgnored(zone, isIgnored) {
   const { ignored, rules, otherwise, ...shape } = zone;
   return isIgnored ? { ...shape, ignored: true } : shape;
-}
-
-function labelled(text, field) {
-  return createElement("label", "field", text, field);
 }
 
 function folded(id, title, isOpen, ...children) {

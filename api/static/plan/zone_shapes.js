@@ -4,7 +4,7 @@ import { boundsOf } from "../shared/plan_zones.js";
 
 const MIN_SIDE = 2; // px
 const NEW_INNER_SHARE = 0.6; // of the outer radius of a ring
-export const SHAPES = ["rectangle", "polygon", "circle", "ring", "mask"];
+const SHAPES = ["rectangle", "polygon", "circle", "ring", "mask"];
 
 /** The name of the shape of a zone. */
 export function shapeOf(zone) {

@@ -1,13 +1,13 @@
 // The inspection plan that decided about a photograph, as it is drawn on it.
 
-import { decidingDefects, loadZones } from "./plan_zones.js";
+import { decidingDefects, loadZones, NO_PLAN } from "./plan_zones.js";
 import { request } from "./service.js";
 
 const plans = new Map(); // by their SHA-256
 
 /** What an answer's plan draws, {zones, defects}: its zones, and the deciding defects; no zones if they cannot be read. */
 export async function planDrawing({ model, plan }, credentials) {
-  if (!plan) return { zones: [], defects: [] };
+  if (!plan) return NO_PLAN;
   if (!plans.has(plan.sha256)) plans.set(plan.sha256, readZones(model.name, plan, credentials));
   return { zones: await plans.get(plan.sha256), defects: decidingDefects(plan) };
 }

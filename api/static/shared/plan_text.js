@@ -20,7 +20,8 @@ const CAUSES = {
   unlike_training: () => translate("photograph unlike those of the training"),
 };
 
-const CONSEQUENCES = {
+/** What can follow from a finding, the mildest first. */
+export const CONSEQUENCES = {
   accept: translate("accept"),
   note: translate("accept and note"),
   review: translate("for review"),

@@ -5,11 +5,15 @@ import { readGrey } from "./png.js";
 import { areaPath, findRegions, outline } from "./regions.js";
 import { strokeWithOutline } from "./viewer/photograph_canvas.js";
 
+/** What is drawn without a plan. */
+export const NO_PLAN = { zones: [], defects: [] };
+
 const COLORS = ["#2fb8ff", "#ffd21f", "#e05cff", "#3ddc84", "#ff6fa8", "#9c8cff", "#00d1c1", "#c8e600"];
 const IGNORED_COLOR = "#c3cacd";
 const SEVERITY_COLORS = { accept: "#8cc85a", note: "#8cc85a", review: "#ffb02e", reject: "#ff5c28", stop: "#ff2a2a" };
 const INSIDE = 1; // lowest level of a mask that is inside
 const TEXT_PX = 12;
+const known = new WeakMap(); // paths by zones, which never change: while one is dragged, the others are not made again
 const MAX_TEXTS = 40; // more would hide the photograph
 const FAR_PX = 2 ** 17; // beyond each photograph
 
@@ -29,7 +33,12 @@ export function zoneColors({ zones }) {
 }
 
 /** The outline and the area of a zone, as paths to stroke and to fill; `at` is where its name begins. */
-export async function pathsOf(zone) {
+export function pathsOf(zone) {
+  if (!known.has(zone)) known.set(zone, makePaths(zone));
+  return known.get(zone);
+}
+
+async function makePaths(zone) {
   if (zone.mask !== undefined) {
     const { regions, runs } = findRegions(await readMask(zone.mask), INSIDE / 255);
     const [x, y] = regions[0]?.box ?? [0, 0];

@@ -2,7 +2,7 @@
 
 import { contourPath, PhotographCanvas, updateZoomButtons, strokeWithOutline } from "./photograph_canvas.js";
 import { areaPath, outline, runAt } from "../regions.js";
-import { drawDefects, drawZones } from "../plan_zones.js";
+import { drawDefects, drawZones, NO_PLAN } from "../plan_zones.js";
 import { enablePanZoom } from "./pan_zoom.js";
 
 const FILL = "#ff5c28";
@@ -17,7 +17,7 @@ export class Viewer {
     this.opacity = 0.4;
     this.heatMap = null;
     this.highlighted = null;
-    this.plan = { zones: [], defects: [] };
+    this.plan = NO_PLAN;
     this.canvas = new PhotographCanvas(canvas, {
       availableSize: () => availableSize(canvas),
       paint: (context, scale) => this.#paint(context, scale),
@@ -36,7 +36,7 @@ export class Viewer {
    */
   show(bitmap, size, inspected = null) {
     this.inspected = inspected && contourPath(inspected);
-    this.plan = { zones: [], defects: [] };
+    this.plan = NO_PLAN;
     this.canvas.setPhotograph(bitmap, size);
     this.setMask({ regions: [], runs: [] });
   }

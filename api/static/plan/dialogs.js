@@ -1,6 +1,6 @@
 // The dialogs that ask for the reason of a change and its station, and for a distance.
 
-import { byId, setText } from "../shared/dom.js";
+import { byId, createElement, setText } from "../shared/dom.js";
 import { formatNumber, translate } from "../shared/language.js";
 
 /**
@@ -12,11 +12,11 @@ export function askReason(title, lines, { stations = null } = {}) {
   const { elements } = dialog.querySelector("form");
   setText(byId("reason-title"), title);
   setText(byId("reason-yes"), title);
-  byId("reason-lines").replaceChildren(...lines.map((line) => Object.assign(document.createElement("p"), { textContent: line })));
+  byId("reason-lines").replaceChildren(...lines.map((line) => createElement("p", "", line)));
   elements.reason.value = "";
   elements.station.value = "";
   elements.station.parentElement.hidden = stations === null;
-  byId("known-stations").replaceChildren(...(stations ?? []).map((name) => Object.assign(document.createElement("option"), { value: name })));
+  byId("known-stations").replaceChildren(...(stations ?? []).map((name) => Object.assign(createElement("option", ""), { value: name })));
   const warn = () => {
     const name = elements.station.value.trim();
     const hint = name ? translate("No part of this station is recorded: check its name.") : translate("Empty: all stations without a plan of their own.");
